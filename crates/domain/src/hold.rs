@@ -1,0 +1,140 @@
+//! Operations that wait for a person, and the rules that make them wait.
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::{Label, Sensitivity};
+use crate::kind::Kind;
+use crate::mutation::Mutation;
+use crate::{GrantId, HoldId, MemoryId, Timestamp};
+
+/// Why something waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldReason {
+    /// The caller asked for approval.
+    Requested,
+    /// A rule of the owner's asks for it.
+    Rule(String),
+    /// It looks like something already known.
+    NearDuplicate(MemoryId),
+    /// It speaks against something already known.
+    Contradiction(MemoryId),
+    /// Two sides changed the same thing.
+    SyncConflict(MemoryId),
+}
+
+/// Where a hold stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldState {
+    /// Nobody has decided.
+    #[default]
+    Pending,
+    /// Approved and carried out.
+    Approved,
+    /// Turned down.
+    Rejected,
+    /// Nobody decided in time.
+    Expired,
+}
+
+/// One line of what approval would change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiffLine {
+    /// The member, dotted.
+    pub field: String,
+    /// What it is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<serde_json::Value>,
+    /// What it would become.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<serde_json::Value>,
+}
+
+/// An operation that waits for a decision. It has no version until it is approved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Its id.
+    pub id: HoldId,
+    /// What was asked for.
+    pub mutation: Mutation,
+    /// Why it waits.
+    pub reason: HoldReason,
+    /// What approval would change, against the heads it was judged by.
+    pub diff: Vec<DiffLine>,
+    /// The heads it was judged by.
+    pub judged: Vec<(MemoryId, u32)>,
+    /// The agent that asked; absent for the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The grant it asked under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantId>,
+    /// The protocol it came in by.
+    pub protocol: String,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// When it lapses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// Where it stands.
+    #[serde(default)]
+    pub state: HoldState,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Timestamp>,
+    /// What the decider said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The memory that approval made or changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<MemoryId>,
+}
+
+/// What a matching rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleAction {
+    /// Wait for a person.
+    Hold,
+    /// Turn it down.
+    Refuse,
+    /// Let it through even if a later rule would hold it.
+    Allow,
+}
+
+/// A rule of the owner's over writes. All members that are set must match.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Its name; unique in the vault.
+    pub name: String,
+    /// What it does.
+    pub action: RuleAction,
+    /// Which operations, by name; empty means every write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<String>,
+    /// The agent that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The stated source or method of the draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The kind written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
+    /// A label written, or an ancestor of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// At least this sensitive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_sensitivity: Option<Sensitivity>,
+    /// Words of which one occurs in the text, case folded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    /// Whether it was learned from decisions rather than written.
+    #[serde(default)]
+    pub learned: bool,
+}

@@ -1,0 +1,20 @@
+//! A model of the person, replaced as a whole and versioned by its producer.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Timestamp;
+
+/// One state of a person's profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Whose it is; the owner when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The producer's number; must rise.
+    pub version: u64,
+    /// The document, verbatim.
+    pub document: Map<String, Value>,
+    /// When the vault took it in.
+    pub recorded: Timestamp,
+}
