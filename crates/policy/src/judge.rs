@@ -1,0 +1,172 @@
+//! Commit, hold or refuse: the one place where consent, governance and approval are decided.
+
+use yore_domain::class::Sensitivity;
+use yore_domain::grant::Verb;
+use yore_domain::hold::{HoldReason, Rule, RuleAction};
+use yore_domain::memory::{Content, Memory, Status};
+use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::provenance::ActorKind;
+use yore_domain::scope::Visibility;
+use yore_domain::{Error, Result, Timestamp};
+
+use crate::permit::Permit;
+use crate::principal::Who;
+use crate::rules;
+
+/// What the engine found in the vault.
+#[derive(Clone, Debug, Default)]
+pub struct Facts<'a> {
+    /// The memories the mutation names, as the permit's lens shows them.
+    pub targets: Vec<&'a Memory>,
+    /// What the target would say afterwards, for revisions and relabellings.
+    pub after: Option<&'a Content>,
+    /// The owner's rules, in order.
+    pub rules: &'a [Rule],
+    /// Whether the caller itself asked for approval.
+    pub wants_approval: bool,
+    /// Who approved it, when this is a held operation being carried out.
+    pub approved_by: Option<&'a str>,
+}
+
+/// What happens to an operation.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is carried out.
+    Commit,
+    /// It waits for a person.
+    Hold(HoldReason),
+    /// It is turned down.
+    Refuse(Error),
+}
+
+/// Judges a mutation. Pure: the same arguments always give the same verdict.
+#[must_use]
+pub fn judge(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timestamp) -> Verdict {
+    match allowed(permit, mutation, facts, now) {
+        Err(error) => Verdict::Refuse(error),
+        Ok(()) if facts.approved_by.is_some() => Verdict::Commit,
+        Ok(()) => approval(permit, mutation, facts),
+    }
+}
+
+fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timestamp) -> Result<()> {
+    if let Some(hidden) = facts.targets.iter().find(|target| {
+        !permit.lens().sees(&target.head.class()) || target.head.status == Status::Erased
+    }) {
+        debug_assert!(
+            hidden.head.status == Status::Erased,
+            "a snapshot returned a memory that its lens hides"
+        );
+        return Err(Error::NotFound);
+    }
+    if facts.targets.len() != mutation.targets().len() {
+        return Err(Error::NotFound);
+    }
+    for target in &facts.targets {
+        permit.may_write(&target.head.class())?;
+    }
+    match mutation {
+        Mutation::Remember { draft, .. } => {
+            content(permit, &draft.content)?;
+            retention(&draft.content, draft.time.created.unwrap_or(now), now)
+        }
+        Mutation::Revise { expected, .. } => {
+            let target = facts.targets.first().ok_or(Error::NotFound)?;
+            if !target.head.status.is_live() {
+                return Err(Error::NotFound);
+            }
+            if expected.is_some_and(|number| number != target.head.number) {
+                return Err(Error::conflict("the memory was changed meanwhile"));
+            }
+            facts.after.map_or(Ok(()), |after| content(permit, after))
+        }
+        Mutation::Relabel { .. } => facts.after.map_or(Ok(()), |after| content(permit, after)),
+        Mutation::Forget { depth: Depth::Tombstone, .. } => Ok(()),
+        Mutation::Forget { depth: Depth::Erase, .. } => {
+            if !permit.allows(Verb::Erase) {
+                return Err(Error::forbidden("the grant does not allow 'erase'"));
+            }
+            if facts.targets.iter().any(|target| target.legal_hold) {
+                return Err(Error::consent("a legal hold protects it from erasure"));
+            }
+            Ok(())
+        }
+        Mutation::Merge { duplicates, .. } => {
+            if duplicates.is_empty() {
+                return Err(Error::invalid("duplicates", "must not be empty"));
+            }
+            if facts.targets.iter().any(|target| !target.head.status.is_live()) {
+                return Err(Error::NotFound);
+            }
+            Ok(())
+        }
+        Mutation::Restore { .. } => facts.after.map_or(Ok(()), |after| content(permit, after)),
+    }
+}
+
+/// What a grant and consent say about content that would be stored.
+fn content(permit: &Permit, content: &Content) -> Result<()> {
+    let class = content.class();
+    permit.may_write(&class)?;
+    if content.consent.exportable == Some(false) && content.scope.visibility == Visibility::Public {
+        return Err(Error::consent("what may not be exported cannot be public"));
+    }
+    let Some(agent) = permit.principal().agent() else {
+        return Ok(());
+    };
+    let handling = class.handling;
+    if class.sensitivity > Sensitivity::Public
+        && (handling.open_retrieval || handling.open_export || handling.open_stream)
+    {
+        return Err(Error::forbidden("only the owner may open what is not public"));
+    }
+    let provenance = &content.provenance;
+    if provenance.actor_kind == ActorKind::Agent
+        && !provenance.actor.is_empty()
+        && provenance.actor != agent
+    {
+        return Err(Error::forbidden("the stated agent is not the one the grant names"));
+    }
+    Ok(())
+}
+
+fn retention(content: &Content, created: Timestamp, now: Timestamp) -> Result<()> {
+    if content.consent.retention.is_some_and(|span| created.plus(span) <= now) {
+        return Err(Error::consent("its retention has already run out"));
+    }
+    Ok(())
+}
+
+/// Whether it must wait. The owner's own word needs no approval unless the owner asks for it.
+fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict {
+    if facts.wants_approval {
+        return Verdict::Hold(HoldReason::Requested);
+    }
+    let agent = match permit.principal().who() {
+        Who::Owner | Who::System { .. } => return Verdict::Commit,
+        Who::Agent { .. } | Who::Service { .. } | Who::Anonymous => permit.principal().agent(),
+    };
+    let drafted = match mutation {
+        Mutation::Remember { draft, .. } => Some(&draft.content),
+        Mutation::Revise { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { .. }
+        | Mutation::Merge { .. }
+        | Mutation::Restore { .. } => {
+            facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
+        }
+    };
+    match rules::first_match(facts.rules, mutation.name(), agent, drafted) {
+        None => Verdict::Commit,
+        Some(rule) => match rule.action {
+            RuleAction::Allow => Verdict::Commit,
+            RuleAction::Hold => Verdict::Hold(HoldReason::Rule(rule.name.clone())),
+            RuleAction::Refuse => {
+                Verdict::Refuse(Error::forbidden(format!("the rule '{}' forbids it", rule.name)))
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

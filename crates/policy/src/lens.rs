@@ -1,0 +1,163 @@
+//! What a permit lets its holder see, decided per class and never per row.
+
+use std::sync::Arc;
+
+use yore_domain::class::{Class, Sensitivity, Surface};
+use yore_domain::grant::{Grant, Labels};
+use yore_domain::scope::{ScopeRule, Visibility};
+
+/// A predicate over classes. Only an authorisation makes one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lens {
+    surface: Surface,
+    demands: Arc<[Demand]>,
+}
+
+/// What one grant demands of a class. All demands of a lens must be met.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Demand {
+    labels: Labels,
+    ceiling: Sensitivity,
+    scope: ScopeRule,
+}
+
+impl Lens {
+    pub(crate) fn everything(surface: Surface) -> Self {
+        Self { surface, demands: Arc::new([]) }
+    }
+
+    pub(crate) fn public(surface: Surface) -> Self {
+        let demand = Demand {
+            labels: Labels::Any,
+            ceiling: Sensitivity::Public,
+            scope: ScopeRule { visibility: Some(Visibility::Public), ..ScopeRule::default() },
+        };
+        Self { surface, demands: Arc::new([demand]) }
+    }
+
+    pub(crate) fn of(surface: Surface, grants: &[Grant]) -> Self {
+        let demands = grants
+            .iter()
+            .map(|grant| Demand {
+                labels: grant.read.clone(),
+                ceiling: grant.ceiling,
+                scope: grant.scope.clone(),
+            })
+            .collect();
+        Self { surface, demands }
+    }
+
+    /// Whether nothing is hidden.
+    #[must_use]
+    pub fn sees_all(&self) -> bool {
+        self.demands.is_empty()
+    }
+
+    /// Whether a class is seen.
+    #[must_use]
+    pub fn sees(&self, class: &Class) -> bool {
+        self.demands.iter().all(|demand| demand.met_by(class, self.surface))
+    }
+
+    /// Returns the surface it was made for.
+    #[must_use]
+    pub const fn surface(&self) -> Surface {
+        self.surface
+    }
+}
+
+impl Demand {
+    /// Handling lifts the demand for labels and sensitivity, never the one for scope.
+    fn met_by(&self, class: &Class, surface: Surface) -> bool {
+        fits(&self.scope, class)
+            && (class.handling.is_open(surface)
+                || (class.sensitivity <= self.ceiling
+                    && class.labels.iter().any(|label| self.labels.reach(label))))
+    }
+}
+
+/// Whether a class has every member the rule demands.
+pub(crate) fn fits(rule: &ScopeRule, class: &Class) -> bool {
+    let ScopeRule { user, project, agent, visibility } = rule;
+    let equal =
+        |demanded: &Option<String>, found: &Option<String>| demanded.is_none() || demanded == found;
+    equal(user, &class.user)
+        && equal(project, &class.project)
+        && equal(agent, &class.agent)
+        && visibility.is_none_or(|demanded| demanded == class.visibility)
+}
+
+/// The one definition of visibility: every store's answer must equal it.
+#[must_use]
+pub fn visible(lens: &Lens, class: &Class) -> bool {
+    lens.sees(class)
+}
+
+#[cfg(test)]
+mod tests {
+    use yore_domain::class::{Governance, Handling, Label};
+    use yore_domain::grant::Verb;
+    use yore_domain::scope::Scope;
+
+    use super::*;
+    use crate::principal::tests::grant;
+
+    fn class(label: &str, sensitivity: Sensitivity, handling: Handling) -> Class {
+        let governance = Governance {
+            sensitivity: Some(sensitivity),
+            labels: vec![Label::new(label).unwrap()],
+            handling: Some(handling),
+        };
+        Class::of(&governance, &Scope::default())
+    }
+
+    fn reads(labels: &[&str], ceiling: Sensitivity) -> Grant {
+        let labels = labels.iter().map(|label| Label::new(*label).unwrap()).collect();
+        Grant { read: Labels::Under(labels), ceiling, ..grant(&[Verb::Read]) }
+    }
+
+    #[test]
+    fn oamp_340_a_label_and_the_ceiling_decide() {
+        let lens = Lens::of(Surface::Retrieval, &[reads(&["health"], Sensitivity::Internal)]);
+        let governed = Handling::default();
+        assert!(lens.sees(&class("health.sleep", Sensitivity::Internal, governed)));
+        assert!(!lens.sees(&class("health.sleep", Sensitivity::Confidential, governed)));
+        assert!(!lens.sees(&class("finance", Sensitivity::Public, governed)));
+    }
+
+    #[test]
+    fn oamp_323_handling_opens_one_surface_only() {
+        let grants = [reads(&[], Sensitivity::Public)];
+        let open = Handling { open_retrieval: true, ..Handling::default() };
+        let found = class("finance", Sensitivity::Restricted, open);
+        assert!(Lens::of(Surface::Retrieval, &grants).sees(&found));
+        assert!(!Lens::of(Surface::Export, &grants).sees(&found));
+        assert!(!Lens::of(Surface::Stream, &grants).sees(&found));
+    }
+
+    #[test]
+    fn scope_is_demanded_even_of_what_handling_opens() {
+        let bound = Grant {
+            scope: ScopeRule { project: Some("x".into()), ..ScopeRule::default() },
+            ..grant(&[Verb::Read])
+        };
+        let open = Handling { open_retrieval: true, ..Handling::default() };
+        let lens = Lens::of(Surface::Retrieval, &[bound]);
+        let without = class("work", Sensitivity::Public, open);
+        assert!(!lens.sees(&without), "a memory without a project is not in project x");
+        assert!(lens.sees(&Class { project: Some("x".into()), ..without }));
+    }
+
+    #[test]
+    fn strangers_see_only_what_is_public_in_both_senses() {
+        let lens = Lens::public(Surface::Retrieval);
+        let found = class("work", Sensitivity::Public, Handling::default());
+        assert!(!lens.sees(&found));
+        assert!(lens.sees(&Class { visibility: Visibility::Public, ..found.clone() }));
+        assert!(!lens.sees(&Class {
+            visibility: Visibility::Public,
+            sensitivity: Sensitivity::Internal,
+            ..found
+        }));
+    }
+}

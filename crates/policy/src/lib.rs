@@ -1,0 +1,21 @@
+//! Decides who is calling, what they may do and see, and what happens to an operation.
+//!
+//! Everything here is a pure function of its arguments: the engine gathers the evidence and
+//! the facts, this crate judges, the engine acts. Nothing in this crate can touch a store or
+//! a clock. [`verify`] is the only maker of a [`Principal`] and [`authorise`] the only maker
+//! of a [`Permit`]; the store asks for a permit, so a handler that forgets the check does
+//! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`judge`].
+
+pub mod evidence;
+pub mod judge;
+pub mod lens;
+pub mod permit;
+pub mod principal;
+pub mod redact;
+mod rules;
+
+pub use evidence::{Evidence, Presented, Standing};
+pub use judge::{Facts, Verdict, judge};
+pub use lens::{Lens, visible};
+pub use permit::{Need, Permit, authorise};
+pub use principal::{Principal, verify};
