@@ -1,0 +1,99 @@
+//! Keeping vaults: making, copying, checking and re-keying them.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use yore_domain::audit::Report;
+use yore_domain::{TenantId, Timestamp, VaultId};
+use yore_policy::Permit;
+
+use crate::Answer;
+
+/// A vault as the catalog knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VaultInfo {
+    /// Its id.
+    pub id: VaultId,
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// The name of its owner inside the tenant; unique there.
+    pub owner: String,
+    /// The DID that signs for it.
+    pub did: String,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// What a check of a vault found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Faults in the file, each naming its page or row.
+    pub storage: Vec<String>,
+    /// What the audit chain says.
+    pub audit: Report,
+    /// Differences between the rows and the indexes.
+    pub indexes: Vec<String>,
+    /// What was mended.
+    pub repaired: Vec<String>,
+}
+
+impl Health {
+    /// Whether nothing is wrong that was not mended.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.storage.is_empty()
+            && self.audit.faults.is_empty()
+            && (self.indexes.is_empty() || !self.repaired.is_empty())
+    }
+}
+
+/// What a decrypting scan for a text found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traces {
+    /// How many bytes were looked at, decrypted.
+    pub scanned: u64,
+    /// Where the text was found: file and offset or page.
+    pub found: Vec<String>,
+}
+
+/// Keeps vaults. Every method wants a permit, the catalog's for what concerns no vault.
+pub trait Keeper: Debug + Send + Sync {
+    /// Makes a vault for an owner; an existing one is returned as it is.
+    fn create<'a>(
+        &'a self,
+        permit: &'a Permit,
+        tenant: TenantId,
+        owner: &'a str,
+        now: Timestamp,
+    ) -> Answer<'a, VaultInfo>;
+    /// Finds the vault of an owner.
+    fn find<'a>(
+        &'a self,
+        permit: &'a Permit,
+        tenant: TenantId,
+        owner: &'a str,
+    ) -> Answer<'a, Option<VaultInfo>>;
+    /// Returns what the catalog knows of the permit's vault.
+    fn info<'a>(&'a self, permit: &'a Permit) -> Answer<'a, Option<VaultInfo>>;
+    /// Lists vaults.
+    fn vaults<'a>(&'a self, permit: &'a Permit) -> Answer<'a, Vec<VaultInfo>>;
+    /// Signs bytes with the permit's vault's own Ed25519 key.
+    fn sign<'a>(&'a self, permit: &'a Permit, message: &'a [u8]) -> Answer<'a, [u8; 64]>;
+    /// Removes a vault's file, key and catalog entry for good.
+    fn destroy<'a>(&'a self, permit: &'a Permit) -> Answer<'a, ()>;
+    /// Copies the permit's vault, while it serves, into an encrypted file.
+    fn backup<'a>(&'a self, permit: &'a Permit, to: &'a Path) -> Answer<'a, u64>;
+    /// Puts a copy back in place of the permit's vault.
+    fn restore<'a>(&'a self, permit: &'a Permit, from: &'a Path) -> Answer<'a, ()>;
+    /// Checks pages, audit chain and indexes; mends the indexes when asked to.
+    fn check<'a>(&'a self, permit: &'a Permit, repair: bool) -> Answer<'a, Health>;
+    /// Gives the permit's vault a new key, or wraps all keys anew when it is the catalog's.
+    fn rotate<'a>(&'a self, permit: &'a Permit) -> Answer<'a, String>;
+    /// Signs a checkpoint of the audit chain now.
+    fn seal_audit<'a>(&'a self, permit: &'a Permit, now: Timestamp) -> Answer<'a, ()>;
+    /// Decrypts every page, journal, snapshot and blob of the vault and looks for a text.
+    fn traces<'a>(&'a self, permit: &'a Permit, text: &'a str) -> Answer<'a, Traces>;
+    /// Writes everything down and closes all vaults.
+    fn close(&self) -> Answer<'_, ()>;
+}

@@ -1,0 +1,219 @@
+//! Reading a vault. Whatever a lens hides is absent here, in every method alike.
+
+use serde_json::Value;
+use yore_domain::audit::{Checkpoint, Entry};
+use yore_domain::change::Change;
+use yore_domain::conversation::{Conversation, Message};
+use yore_domain::grant::{Grant, Token};
+use yore_domain::hold::{Hold, HoldState, Rule};
+use yore_domain::job::Job;
+use yore_domain::memory::{Memory, Version};
+use yore_domain::procedure::Procedure;
+use yore_domain::profile::Profile;
+use yore_domain::query::{Filter, Page, PageRequest};
+use yore_domain::stream::{Frame, Letter, Stream};
+use yore_domain::{
+    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Seq, Timestamp,
+    VersionId,
+};
+
+use crate::Answer;
+use crate::plan::{AliasTarget, Operation};
+use crate::search::{Candidate, RowKey, Search};
+
+/// A consistent view of one vault through one lens.
+///
+/// A hidden row and a missing row run the same statements and give the same answer.
+pub trait Snapshot: Send + Sync {
+    /// Returns a memory as it stands.
+    fn memory(&self, id: MemoryId) -> Answer<'_, Option<Memory>>;
+    /// Returns a memory as it stood at a time the vault took things in.
+    fn memory_as_of(&self, id: MemoryId, at: Timestamp) -> Answer<'_, Option<Version>>;
+    /// Returns every version, oldest first; empty when there is none to see.
+    fn history(&self, id: MemoryId) -> Answer<'_, Vec<Version>>;
+    /// Returns one version by its own id.
+    fn version(&self, id: VersionId) -> Answer<'_, Option<Version>>;
+    /// Returns what a name means in a namespace, if it is visible.
+    fn resolve<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Option<AliasTarget>>;
+    /// Returns the names of a memory.
+    fn aliases(&self, id: MemoryId) -> Answer<'_, Vec<(String, String)>>;
+    /// Lists memories.
+    fn memories<'a>(
+        &'a self,
+        filter: &'a Filter,
+        page: &'a PageRequest,
+    ) -> Answer<'a, Page<Memory>>;
+    /// Counts the visible memories that pass a filter.
+    fn count<'a>(&'a self, filter: &'a Filter) -> Answer<'a, u64>;
+    /// Returns the live memory that makes exactly this statement.
+    fn said<'a>(&'a self, statement: &'a str) -> Answer<'a, Option<MemoryId>>;
+    /// Returns live memories whose retention or expiry has passed.
+    fn ended(&self, now: Timestamp, limit: usize) -> Answer<'_, Vec<MemoryId>>;
+    /// Returns memories that relate to this one, or that this one relates to.
+    fn related(&self, id: MemoryId) -> Answer<'_, Vec<MemoryId>>;
+
+    /// Gathers candidates.
+    fn search<'a>(&'a self, search: &'a Search<'a>) -> Answer<'a, Vec<Candidate>>;
+    /// Loads rows that a search named, in the order given; rows that are gone are left out.
+    fn load<'a>(&'a self, rows: &'a [RowKey]) -> Answer<'a, Vec<(RowKey, Loaded)>>;
+    /// Lists rows that lack a vector of this model, newest first.
+    fn unembedded<'a>(&'a self, model: &'a str, limit: usize) -> Answer<'a, Vec<(RowKey, String)>>;
+
+    /// Returns a conversation without its messages, and their number.
+    fn conversation(&self, id: ConversationId) -> Answer<'_, Option<(Conversation, u64)>>;
+    /// Lists conversations, by when they were last added to.
+    fn conversations<'a>(
+        &'a self,
+        filter: &'a Filter,
+        page: &'a PageRequest,
+    ) -> Answer<'a, Page<(Conversation, u64)>>;
+    /// Returns messages from a position on, in order.
+    fn messages(
+        &self,
+        conversation: ConversationId,
+        from: u64,
+        limit: usize,
+    ) -> Answer<'_, Vec<Message>>;
+    /// Returns one message and its position.
+    fn message(
+        &self,
+        conversation: ConversationId,
+        id: MessageId,
+    ) -> Answer<'_, Option<(u64, Message)>>;
+    /// Returns the size of a complete attachment that a visible message or memory names.
+    fn blob(&self, blob: BlobHash) -> Answer<'_, Option<u64>>;
+    /// Returns one piece of it.
+    fn blob_chunk(&self, blob: BlobHash, number: u32) -> Answer<'_, Option<Vec<u8>>>;
+
+    /// Returns a grant; owner only.
+    fn grant(&self, id: GrantId) -> Answer<'_, Option<Grant>>;
+    /// Lists grants; owner only.
+    fn grants(&self) -> Answer<'_, Vec<Grant>>;
+    /// Returns the record of a token by the hash of its secret.
+    fn token<'a>(&'a self, hash: &'a str) -> Answer<'a, Option<Token>>;
+    /// Lists tokens; owner only.
+    fn tokens(&self) -> Answer<'_, Vec<Token>>;
+    /// Returns a hold; the owner's, or the asking agent's own.
+    fn hold(&self, id: HoldId) -> Answer<'_, Option<Hold>>;
+    /// Lists holds in a state, oldest first; the owner sees all, an agent its own.
+    fn holds(&self, state: HoldState, limit: usize) -> Answer<'_, Vec<Hold>>;
+    /// Lists the rules in order.
+    fn rules(&self) -> Answer<'_, Vec<Rule>>;
+    /// Returns the numbers that change whenever grants or rules do.
+    fn epochs(&self) -> Answer<'_, Epochs>;
+    /// Returns what an operation id was answered before.
+    fn operation<'a>(&'a self, caller: &'a str, id: &'a str) -> Answer<'a, Option<Operation>>;
+    /// Returns a setting.
+    fn setting<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Value>>;
+
+    /// Returns a profile, now or as it was.
+    fn profile<'a>(
+        &'a self,
+        user: Option<&'a str>,
+        as_of: Option<Timestamp>,
+    ) -> Answer<'a, Option<Profile>>;
+    /// Returns the machine a memory carries.
+    fn procedure(&self, memory: MemoryId) -> Answer<'_, Option<Procedure>>;
+    /// Finds machines by name.
+    fn procedures<'a>(&'a self, name: Option<&'a str>) -> Answer<'a, Vec<Procedure>>;
+    /// Returns a job.
+    fn job(&self, id: JobId) -> Answer<'_, Option<Job>>;
+    /// Lists jobs, newest first.
+    fn jobs(&self, limit: usize) -> Answer<'_, Vec<Job>>;
+
+    /// Lists changes after a number, in order, unfiltered: the feed filters per subscriber.
+    fn changes(&self, after: Seq, limit: usize) -> Answer<'_, Vec<Change>>;
+    /// Lists audit entries.
+    fn audit<'a>(&'a self, query: &'a AuditQuery) -> Answer<'a, Vec<Entry>>;
+    /// Returns the newest signed checkpoint.
+    fn checkpoint(&self) -> Answer<'_, Option<Checkpoint>>;
+    /// Counts what the vault holds; owner only.
+    fn census(&self) -> Answer<'_, Census>;
+
+    /// Returns a stream.
+    fn stream<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Stream>>;
+    /// Returns frames from a number on.
+    fn frames<'a>(
+        &'a self,
+        sender: &'a str,
+        id: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> Answer<'a, Vec<Frame>>;
+    /// Returns a letter by its sender and id.
+    fn letter<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Letter>>;
+    /// Lists the letters of an inbox that are not acknowledged, in order.
+    fn letters<'a>(&'a self, inbox: &'a str, limit: usize) -> Answer<'a, Vec<Letter>>;
+}
+
+/// A row that a search named.
+#[derive(Clone, Debug)]
+pub enum Loaded {
+    /// A memory whose version matched.
+    Memory {
+        /// The version that matched.
+        version: Box<Version>,
+        /// Whether it is the head.
+        head: bool,
+    },
+    /// A message that matched.
+    Message {
+        /// Its conversation, without messages.
+        conversation: Box<Conversation>,
+        /// Its position.
+        position: u64,
+        /// The message.
+        message: Box<Message>,
+    },
+}
+
+/// Numbers that change whenever grants or rules do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epochs {
+    /// Grants and tokens.
+    pub grants: u64,
+    /// Rules.
+    pub rules: u64,
+}
+
+/// Which audit entries.
+#[derive(Clone, Debug, Default)]
+pub struct AuditQuery {
+    /// After this number.
+    pub after: Seq,
+    /// Only this operation.
+    pub operation: Option<String>,
+    /// Only this agent.
+    pub agent: Option<String>,
+    /// Only those that touched this memory.
+    pub memory: Option<MemoryId>,
+    /// From this time on.
+    pub from: Option<Timestamp>,
+    /// Before this time.
+    pub until: Option<Timestamp>,
+    /// How many.
+    pub limit: usize,
+    /// Newest first.
+    pub newest_first: bool,
+}
+
+/// What a vault holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Census {
+    /// Live memories.
+    pub memories: u64,
+    /// Versions in all.
+    pub versions: u64,
+    /// Conversations.
+    pub conversations: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Attachments.
+    pub blobs: u64,
+    /// Operations that wait.
+    pub pending: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Rows without a transformer vector.
+    pub unembedded: u64,
+}
