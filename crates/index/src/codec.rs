@@ -1,0 +1,94 @@
+//! The per-document blob: its terms with frequencies (for purging and rescoring) and its tokens.
+
+/// Packs terms (ascending ids) and tokens into one allocation.
+pub(crate) fn pack(terms: &[(u32, u32)], tokens: &[u16]) -> Box<[u8]> {
+    let mut blob = Vec::with_capacity(terms.len() * 3 + tokens.len() * 2 + 2);
+    put_varint(&mut blob, terms.len() as u64);
+    let mut last = 0;
+    for &(term, frequency) in terms {
+        put_varint(&mut blob, u64::from(term - last) << 4 | u64::from(frequency));
+        last = term;
+    }
+    for token in tokens {
+        blob.extend_from_slice(&token.to_le_bytes());
+    }
+    blob.into_boxed_slice()
+}
+
+/// Walks the terms of a blob.
+pub(crate) struct Terms<'a> {
+    rest: &'a [u8],
+    left: u64,
+    last: u32,
+}
+
+/// Opens a blob made by [`pack`].
+pub(crate) fn terms(blob: &[u8]) -> Terms<'_> {
+    let mut rest = blob;
+    let left = get_varint(&mut rest).unwrap_or(0);
+    Terms { rest, left, last: 0 }
+}
+
+impl Iterator for Terms<'_> {
+    type Item = (u32, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u32)> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let word = get_varint(&mut self.rest)?;
+        self.last = self.last.wrapping_add((word >> 4) as u32);
+        Some((self.last, (word & 15) as u32))
+    }
+}
+
+/// Walks the tokens of a blob.
+pub(crate) fn tokens(blob: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    let mut walk = terms(blob);
+    while walk.next().is_some() {}
+    walk.rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+}
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[inline]
+pub(crate) fn get_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(
+            ids in prop::collection::btree_map(any::<u32>(), 1u32..16, 0..60),
+            words in prop::collection::vec(any::<u16>(), 0..60),
+        ) {
+            let pairs: Vec<(u32, u32)> = ids.into_iter().collect();
+            let blob = pack(&pairs, &words);
+            prop_assert_eq!(terms(&blob).collect::<Vec<_>>(), pairs);
+            prop_assert_eq!(tokens(&blob).collect::<Vec<_>>(), words);
+        }
+    }
+}
