@@ -547,7 +547,8 @@ mod tests {
     fn drafts_are_checked_before_they_are_stored() {
         let now = Timestamp::from_micros(0);
         assert!(Draft::text("tea, no sugar").validate().is_ok());
-        let cases: [(&str, fn(&mut Draft)); 8] = [
+        type Spoil = fn(&mut Draft);
+        let cases: [(&str, Spoil); 8] = [
             ("body.text", |d| d.content.body.text = " \n".into()),
             ("body.text", |d| d.content.body.text = "x".repeat(limits::TEXT_BYTES + 1)),
             ("tags", |d| d.content.tags = vec!["t".into(); limits::TAGS + 1]),

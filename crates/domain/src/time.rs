@@ -98,7 +98,7 @@ impl FromStr for Timestamp {
         let since = pieces.date().to_datetime(time).duration_since(EPOCH);
         let micros = i64::try_from(since.as_micros()).map_err(|_| wrong())?
             - i64::from(offset.seconds()) * 1_000_000;
-        if micros < Self::MIN.0 || micros > Self::MAX.0 {
+        if !(Self::MIN.0..=Self::MAX.0).contains(&micros) {
             return Err(Error::invalid("time", "the year must be between 0 and 9999"));
         }
         Ok(Self(micros))
@@ -204,7 +204,7 @@ impl Span {
     #[expect(clippy::cast_possible_truncation, reason = "bounded just above")]
     fn from_real_seconds(seconds: f64) -> Option<Self> {
         (seconds.is_finite() && (0.0..=1e12).contains(&seconds))
-            .then(|| Self((seconds * 1e6) as i64))
+            .then_some(Self((seconds * 1e6) as i64))
     }
 }
 

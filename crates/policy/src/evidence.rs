@@ -27,9 +27,9 @@ pub enum Presented {
     /// A bearer token: the row its hash was found under, if any, and the grant it names.
     Token {
         /// The row.
-        token: Option<Token>,
+        token: Option<Box<Token>>,
         /// The grant, when the token stands for one.
-        grant: Option<Grant>,
+        grant: Option<Box<Grant>>,
     },
     /// Signed claims that describe a grant.
     Claims {

@@ -122,7 +122,7 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                             .ok_or_else(|| {
                                 Error::unauthenticated("the grant is unknown, expired or revoked")
                             })?;
-                        grants.push(grant.clone());
+                        grants.push((**grant).clone());
                     }
                 }
             }
@@ -223,15 +223,15 @@ pub(crate) mod tests {
             (
                 "expired token",
                 Presented::Token {
-                    token: Some(Token { expires: Some(NOW), ..token(Bearer::Owner) }),
+                    token: Some(Box::new(Token { expires: Some(NOW), ..token(Bearer::Owner) })),
                     grant: None,
                 },
             ),
             (
                 "token of a grant that is gone",
                 Presented::Token {
-                    token: Some(token(Bearer::Grant(GrantId::random()))),
-                    grant: Some(grant(&[Verb::Read])),
+                    token: Some(Box::new(token(Bearer::Grant(GrantId::random())))),
+                    grant: Some(Box::new(grant(&[Verb::Read]))),
                 },
             ),
             (
@@ -274,7 +274,7 @@ pub(crate) mod tests {
     #[test]
     fn a_grant_beside_an_owner_token_narrows_it() {
         let both = vec![
-            Presented::Token { token: Some(token(Bearer::Owner)), grant: None },
+            Presented::Token { token: Some(Box::new(token(Bearer::Owner))), grant: None },
             claims(grant(&[Verb::Read])),
         ];
         let principal = verify(&evidence(both), NOW).unwrap();
@@ -292,7 +292,7 @@ pub(crate) mod tests {
     #[test]
     fn a_service_token_speaks_for_the_owner() {
         let presented = Presented::Token {
-            token: Some(token(Bearer::Service(TenantId::DEFAULT))),
+            token: Some(Box::new(token(Bearer::Service(TenantId::DEFAULT)))),
             grant: None,
         };
         let principal = verify(&evidence(vec![presented]), NOW).unwrap();

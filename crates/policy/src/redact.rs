@@ -6,7 +6,8 @@ use serde_json::Value;
 ///
 /// Returns whether anything was removed, in which case any integrity block no longer fits.
 pub fn redact(record: &mut Value, paths: &[String]) -> bool {
-    paths.iter().fold(false, |changed, path| remove(record, path) || changed)
+    let removed = paths.iter().filter(|path| remove(record, path)).count();
+    removed > 0
 }
 
 fn remove(record: &mut Value, path: &str) -> bool {

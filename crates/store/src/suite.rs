@@ -237,9 +237,10 @@ pub fn indexing(text: &str) -> Indexing {
     let mut counts = [0i8; 256];
     let mut tokens = Vec::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        let hash = word.to_lowercase().bytes().fold(7u16, |hash, byte| {
-            hash.wrapping_mul(31).wrapping_add(u16::from(byte))
-        });
+        let hash = word
+            .to_lowercase()
+            .bytes()
+            .fold(7u16, |hash, byte| hash.wrapping_mul(31).wrapping_add(u16::from(byte)));
         tokens.push(hash % 30_000);
         let count = &mut counts[usize::from(hash % 256)];
         *count = count.saturating_add(16);
@@ -271,10 +272,11 @@ pub fn grant(agent: &str) -> Grant {
 }
 
 fn touched(write: &Write) -> Option<Target> {
-    let (memory, number) = match write {
-        Write::Version { version, .. } => (version.memory, Some(version.number)),
-        Write::Erase { memory } => (*memory, None),
-        _ => return None,
-    };
-    Some(Target { memory, number, digest: None })
+    if let Write::Version { version, .. } = write {
+        return Some(Target { memory: version.memory, number: Some(version.number), digest: None });
+    }
+    if let Write::Erase { memory } = write {
+        return Some(Target { memory: *memory, number: None, digest: None });
+    }
+    None
 }

@@ -1,0 +1,224 @@
+//! One plan inside the writer's transaction: preconditions, rows, outbox, audit entry.
+
+mod books;
+mod conversation;
+mod erase;
+mod memory;
+mod words;
+
+use rusqlite::{Connection, OptionalExtension as _};
+use yore_domain::audit::Draft;
+use yore_domain::{Error as DomainError, MemoryId, Seq, Span, Timestamp, VaultId};
+use yore_store::plan::{Before, Operation};
+use yore_store::{CommitError, Plan, Precondition, Receipt, Write};
+
+use crate::audit;
+use crate::error::Result;
+use crate::indexes::Effect;
+use crate::vault::Classes;
+use crate::writer::Desk;
+
+pub(crate) use books::hold_code;
+
+/// Settings that count how often grants and rules changed.
+pub(crate) const GRANT_EPOCH: &str = "store:grant_epoch";
+pub(crate) const RULE_EPOCH: &str = "store:rule_epoch";
+/// How long an operation id is remembered.
+const OPERATION_LIFE: Span = Span::days(1);
+
+/// What a plan did.
+pub(crate) struct Done {
+    pub(crate) receipt: Receipt,
+    pub(crate) effects: Vec<Effect>,
+    /// Whether the outbox grew.
+    pub(crate) changed: bool,
+    /// Whether text was erased, so that journal and snapshots must go, too.
+    pub(crate) erased: bool,
+    /// The audit checkpoint that fell due, as stored.
+    pub(crate) checkpoint: Option<String>,
+}
+
+/// A plan under way.
+struct Commit<'a> {
+    conn: &'a Connection,
+    vault: VaultId,
+    classes: &'a Classes,
+    at: Timestamp,
+    effects: Vec<Effect>,
+    audit: Draft,
+    erased: bool,
+}
+
+/// Carries a plan out inside the open transaction; on failure the caller undoes it.
+pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<Done, CommitError> {
+    let mut commit = Commit {
+        conn: &desk.conn,
+        vault: desk.id,
+        classes: &desk.classes,
+        at: plan.audit.at,
+        effects: Vec::new(),
+        audit: plan.audit.clone(),
+        erased: false,
+    };
+    if let Some(operation) = &plan.operation {
+        commit.operation(operation)?;
+    }
+    for precondition in &plan.preconditions {
+        commit.check(precondition)?;
+    }
+    let before = commit.last_change()?;
+    let mut last = before;
+    for write in &plan.writes {
+        let Some(known) = commit.write(write)? else { continue };
+        if let Some(what) = write.change(&known) {
+            last += 1;
+            let data = serde_json::to_string(&what).map_err(crate::Error::from)?;
+            commit
+                .run("INSERT INTO outbox VALUES (?1, ?2, ?3)", (last, commit.at.micros(), data))?;
+        }
+    }
+    let (seq, checkpoint) = audit::append(desk, &commit.audit)?;
+    if seq.0.is_multiple_of(audit::INTERVAL) {
+        commit.sweep()?;
+    }
+    Ok(Done {
+        receipt: Receipt { change: Seq(last), audit: seq },
+        effects: commit.effects,
+        changed: last != before,
+        erased: commit.erased,
+        checkpoint,
+    })
+}
+
+impl Commit<'_> {
+    fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize> {
+        Ok(self.conn.prepare_cached(sql)?.execute(params)?)
+    }
+
+    fn one<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Option<T>> {
+        Ok(self.conn.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
+    }
+
+    fn last_change(&self) -> Result<u64> {
+        Ok(self.one("SELECT max(seq) FROM outbox", [])?.flatten().unwrap_or(0))
+    }
+
+    fn operation(&self, operation: &Operation) -> Result<(), CommitError> {
+        let Operation { caller, id, fingerprint, result } = operation;
+        let oldest = self.at.minus(OPERATION_LIFE).micros();
+        let known: Option<String> = self.one(
+            "SELECT fingerprint FROM operation WHERE caller = ?1 AND id = ?2 AND at >= ?3",
+            (caller, id, oldest),
+        )?;
+        match known {
+            Some(known) if known == *fingerprint => return Err(CommitError::Stale("operation")),
+            Some(_) => {
+                let reason = "the operation id was used for another request";
+                return Err(DomainError::conflict(reason).into());
+            }
+            None => {}
+        }
+        let result = serde_json::to_string(result).map_err(crate::Error::from)?;
+        self.run(
+            "INSERT OR REPLACE INTO operation (caller, id, fingerprint, result, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (caller, id, fingerprint, result, self.at.micros()),
+        )?;
+        Ok(())
+    }
+
+    /// Drops operation ids whose day is over.
+    fn sweep(&self) -> Result<()> {
+        let oldest = self.at.minus(OPERATION_LIFE).micros();
+        self.run("DELETE FROM operation WHERE at < ?1", [oldest])?;
+        Ok(())
+    }
+
+    fn check(&self, precondition: &Precondition) -> Result<(), CommitError> {
+        let (what, holds) = match precondition {
+            Precondition::Head(memory, number) => ("head", self.head(*memory)? == *number),
+            Precondition::Unsaid(statement) => (
+                "statement",
+                self.one::<i64>("SELECT 1 FROM memory WHERE statement = ?1", [statement])?
+                    .is_none(),
+            ),
+            Precondition::GrantEpoch(epoch) => ("grants", self.epoch(GRANT_EPOCH)? == *epoch),
+            Precondition::RuleEpoch(epoch) => ("rules", self.epoch(RULE_EPOCH)? == *epoch),
+            Precondition::Pending(hold) => (
+                "hold",
+                self.one::<i64>("SELECT state FROM hold WHERE id = ?1", [hold.bytes()])? == Some(0),
+            ),
+            Precondition::Profile(user, version) => {
+                ("profile", self.profile_version(user.as_deref())? == *version)
+            }
+            Precondition::Conversation(id, exists) => (
+                "conversation",
+                self.one::<i64>("SELECT 1 FROM conversation WHERE id = ?1", [id.bytes()])?
+                    .is_some()
+                    == *exists,
+            ),
+        };
+        if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
+    }
+
+    fn head(&self, memory: MemoryId) -> Result<Option<u32>> {
+        self.one("SELECT head FROM memory WHERE id = ?1", [memory.bytes()])
+    }
+
+    /// Changes the rows. Returns what the outbox must know, or `None` when nothing happened.
+    fn write(&mut self, write: &Write) -> Result<Option<Before>, CommitError> {
+        match write {
+            Write::Version { version, indexing } => {
+                return self.version(version, indexing).map(Some);
+            }
+            Write::Erase { memory } => return self.erase(*memory).map(Some),
+            Write::Used { memories, at } => self.used(memories, *at)?,
+            Write::Feedback { memory, outcome } => self.feedback(*memory, *outcome)?,
+            Write::Demote { memory, demoted } => self.demote(*memory, *demoted)?,
+            Write::LegalHold { memory, held } => self.legal_hold(*memory, *held)?,
+            Write::Alias { namespace, name, target } => self.alias(namespace, name, *target)?,
+            Write::Vector { row, vector } => self.vector(*row, vector)?,
+            Write::Conversation(conversation) => self.conversation(conversation)?,
+            Write::Message { conversation, message, indexing } => {
+                return Ok(self.message(*conversation, message, indexing)?);
+            }
+            Write::EraseConversation(id) => return Ok(Some(self.erase_messages(*id, None)?)),
+            Write::EraseMessage(id, message) => {
+                return Ok(Some(self.erase_messages(*id, Some(*message))?));
+            }
+            Write::BlobChunk { blob, number, bytes, complete } => {
+                self.blob_chunk(*blob, *number, bytes, *complete)?;
+            }
+            Write::Grant(grant) => self.grant(grant)?,
+            Write::RevokeGrant(id, at) => self.revoke_grant(*id, *at)?,
+            Write::Token(token) => self.token(token)?,
+            Write::RevokeToken(id, at) => self.revoke_token(*id, *at)?,
+            Write::Hold(hold) => self.hold(hold)?,
+            Write::Rule(rule) => self.rule(rule)?,
+            Write::RemoveRule(name) => self.remove_rule(name)?,
+            Write::Profile(profile) => self.profile(profile)?,
+            Write::EraseProfile(user) => self.erase_profile(user.as_deref())?,
+            Write::Procedure(procedure) => self.procedure(procedure)?,
+            Write::Job(job) => self.job(job)?,
+            Write::RemoveJob(id) => self.remove_job(*id)?,
+            Write::Stream(stream) => self.stream(stream)?,
+            Write::Frame { sender, stream, frame } => self.frame(sender, stream, frame)?,
+            Write::DropFrames { sender, stream, below } => {
+                self.drop_frames(sender, stream, *below)?;
+            }
+            Write::Letter(letter) => self.letter(letter)?,
+            Write::Setting(name, value) => self.setting(name, value)?,
+            Write::Tenant { id, name } => self.tenant(*id, name)?,
+            Write::Locate { mac, vault } => self.locate(mac, *vault)?,
+        }
+        Ok(Some(Before::default()))
+    }
+}
+
+/// What is not there, or not to be seen.
+fn missing() -> crate::Error {
+    DomainError::NotFound.into()
+}

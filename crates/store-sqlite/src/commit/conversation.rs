@@ -1,0 +1,171 @@
+//! Conversations, their messages and attachments.
+
+use rusqlite::OptionalExtension as _;
+use yore_domain::conversation::{Conversation, Message};
+use yore_domain::{BlobHash, ConversationId, MessageId};
+use yore_store::plan::{Before, Indexing};
+use yore_store::{RowKey, Source};
+
+use super::{Commit, missing};
+use crate::error::Result;
+use crate::indexes::Effect;
+
+impl Commit<'_> {
+    fn conversation_row(&self, id: ConversationId) -> Result<Option<(i64, u32)>> {
+        Ok(self
+            .conn
+            .prepare_cached("SELECT row, class FROM conversation WHERE id = ?1")?
+            .query_row([id.bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?)
+    }
+
+    fn seen(&self, class: u32) -> Before {
+        Before { conversation: Some((*self.classes.get(class)).clone()), ..Before::default() }
+    }
+
+    pub(super) fn conversation(&mut self, conversation: &Conversation) -> Result<()> {
+        let class = self.classes.id_of(self.conn, &conversation.class())?;
+        self.run(
+            "INSERT INTO conversation (id, class, platform, created, updated, data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (id) DO UPDATE SET class = excluded.class, platform = excluded.platform,
+                 created = excluded.created, updated = excluded.updated, data = excluded.data",
+            (
+                conversation.id.bytes(),
+                class,
+                &conversation.platform,
+                conversation.created.micros(),
+                conversation.updated.micros(),
+                serde_json::to_string(conversation)?,
+            ),
+        )?;
+        let (row, class) = self.conversation_row(conversation.id)?.ok_or_else(missing)?;
+        self.effects.push(Effect::Conversation {
+            row: row.cast_unsigned(),
+            class,
+            session: conversation.scope.session.clone(),
+        });
+        Ok(())
+    }
+
+    /// Appends a message. One that is already there stays as it is and changes nothing.
+    pub(super) fn message(
+        &mut self,
+        conversation: ConversationId,
+        message: &Message,
+        indexing: &Indexing,
+    ) -> Result<Option<Before>> {
+        let (conversation_row, class) = self.conversation_row(conversation)?.ok_or_else(missing)?;
+        let position: u64 = self
+            .one(
+                "SELECT coalesce(max(position) + 1, 0) FROM message WHERE conversation = ?1",
+                [conversation_row],
+            )?
+            .unwrap_or(0);
+        let added = self.run(
+            "INSERT INTO message (conversation, id, position, at, data) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (conversation, id) DO NOTHING",
+            (
+                conversation_row,
+                message.id.bytes(),
+                position,
+                message.at.micros(),
+                serde_json::to_string(message)?,
+            ),
+        )?;
+        if added == 0 {
+            return Ok(None);
+        }
+        let row = self.conn.last_insert_rowid().cast_unsigned();
+        self.run(
+            "UPDATE conversation SET messages = messages + 1 WHERE row = ?1",
+            [conversation_row],
+        )?;
+        self.run(
+            "UPDATE conversation SET updated = ?2, data = json_set(data, '$.updated', ?2)
+             WHERE row = ?1 AND updated < ?2",
+            (conversation_row, message.at.micros()),
+        )?;
+        for blob in message.attachments.iter().filter_map(|attachment| attachment.blob) {
+            self.run("INSERT OR IGNORE INTO blob_use VALUES (?1, ?2)", (blob.0, row))?;
+        }
+        self.indexing(RowKey { source: Source::Message, row }, indexing)?;
+        self.effects.push(Effect::Message {
+            row,
+            conversation_row: conversation_row.cast_unsigned(),
+            class,
+            id: message.id,
+            position,
+            at: message.at.micros(),
+            text: message.text.clone(),
+            indexing: indexing.clone(),
+        });
+        Ok(Some(self.seen(class)))
+    }
+
+    /// Removes one message, or all of them and the conversation with its names.
+    pub(super) fn erase_messages(
+        &mut self,
+        id: ConversationId,
+        message: Option<MessageId>,
+    ) -> Result<Before> {
+        let (conversation_row, class) = self.conversation_row(id)?.ok_or_else(missing)?;
+        let mut statement = self.conn.prepare_cached(
+            "SELECT row FROM message WHERE conversation = ?1 AND (?2 IS NULL OR id = ?2)",
+        )?;
+        let rows = statement
+            .query_map((conversation_row, message.map(MessageId::bytes)), |row| row.get(0))?
+            .collect::<rusqlite::Result<Vec<u64>>>()?;
+        if message.is_some() && rows.is_empty() {
+            return Err(missing());
+        }
+        for row in &rows {
+            self.run("DELETE FROM indexing WHERE source = 1 AND row = ?1", [row])?;
+            self.run("DELETE FROM vector WHERE source = 1 AND row = ?1", [row])?;
+            self.run("DELETE FROM blob_use WHERE message = ?1", [row])?;
+            self.run("DELETE FROM message WHERE row = ?1", [row])?;
+        }
+        if message.is_some() {
+            self.run(
+                "UPDATE conversation SET messages = messages - 1 WHERE row = ?1",
+                [conversation_row],
+            )?;
+        } else {
+            self.run("DELETE FROM alias WHERE kind = 2 AND target = ?1", [id.bytes()])?;
+            self.run("DELETE FROM conversation WHERE row = ?1", [conversation_row])?;
+        }
+        self.drop_unused_blobs()?;
+        self.erased = true;
+        self.effects.push(Effect::MessagesErased {
+            conversation_row: conversation_row.cast_unsigned(),
+            rows,
+        });
+        Ok(self.seen(class))
+    }
+
+    fn drop_unused_blobs(&self) -> Result<()> {
+        let unused = "SELECT hash FROM blob WHERE size IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob_use.hash = blob.hash)";
+        self.run(&format!("DELETE FROM blob_chunk WHERE hash IN ({unused})"), [])?;
+        self.run(&format!("DELETE FROM blob WHERE hash IN ({unused})"), [])?;
+        Ok(())
+    }
+
+    pub(super) fn blob_chunk(
+        &self,
+        blob: BlobHash,
+        number: u32,
+        bytes: &[u8],
+        complete: Option<u64>,
+    ) -> Result<()> {
+        self.run("INSERT INTO blob (hash) VALUES (?1) ON CONFLICT DO NOTHING", [blob.0])?;
+        self.run(
+            "INSERT OR REPLACE INTO blob_chunk (hash, number, bytes) VALUES (?1, ?2, ?3)",
+            (blob.0, number, bytes),
+        )?;
+        if let Some(size) = complete {
+            self.run("UPDATE blob SET size = ?2 WHERE hash = ?1", (blob.0, size))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Versions of memories and how memories fare in use.
+
+use rusqlite::OptionalExtension as _;
+use yore_canon::hash::Blake3;
+use yore_domain::memory::{Feedback, FeedbackOutcome, Status, Version};
+use yore_domain::{Error as DomainError, MemoryId, Timestamp};
+use yore_store::plan::{AliasTarget, Before, Indexing};
+use yore_store::{CommitError, RowKey, Source, Vector};
+
+use super::{Commit, missing};
+use crate::error::Result;
+use crate::indexes::{DENSE_MODEL, Effect};
+use crate::vault;
+
+/// A memory's row as a write finds it.
+pub(super) struct Row {
+    pub(super) row: i64,
+    pub(super) head: u32,
+    pub(super) class: u32,
+    pub(super) legal_hold: bool,
+}
+
+impl Commit<'_> {
+    pub(super) fn memory_row(&self, id: MemoryId) -> Result<Option<Row>> {
+        let mut statement = self
+            .conn
+            .prepare_cached("SELECT row, head, class, legal_hold FROM memory WHERE id = ?1")?;
+        Ok(statement
+            .query_row([id.bytes()], |row| {
+                Ok(Row {
+                    row: row.get(0)?,
+                    head: row.get(1)?,
+                    class: row.get(2)?,
+                    legal_hold: row.get(3)?,
+                })
+            })
+            .optional()?)
+    }
+
+    pub(super) fn version(
+        &mut self,
+        version: &Version,
+        indexing: &Indexing,
+    ) -> Result<Before, CommitError> {
+        let known = self.memory_row(version.memory)?;
+        match (&known, version.number) {
+            (None, 1) => {}
+            (Some(_), 1) => return Err(DomainError::conflict("the memory id is taken").into()),
+            (Some(row), number) if row.head + 1 == number => {}
+            (_, _) => return Err(CommitError::Stale("head")),
+        }
+        let class = self.classes.id_of(self.conn, &version.class())?;
+        let memory_row = match &known {
+            Some(row) => row.row,
+            None => {
+                self.run(
+                    "INSERT INTO memory (id, head, head_row, class, status, kind, since, created)
+                     VALUES (?1, 0, 0, ?2, 0, 0, ?3, 0)",
+                    (version.memory.bytes(), class, version.recorded.micros()),
+                )?;
+                self.conn.last_insert_rowid()
+            }
+        };
+        let salt = vault::salt();
+        let data = serde_json::to_string(version).map_err(crate::Error::from)?;
+        self.run(
+            "INSERT INTO version (id, memory, number, class, status, recorded, salt, data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            (
+                version.id.bytes(),
+                memory_row,
+                version.number,
+                class,
+                status_code(version.status),
+                version.recorded.micros(),
+                salt,
+                data,
+            ),
+        )?;
+        let row = self.conn.last_insert_rowid();
+        let statement = (version.status.is_live() && !indexing.statement.is_empty())
+            .then_some(indexing.statement.as_str());
+        self.run(
+            "UPDATE memory SET head = ?2, head_row = ?3, class = ?4, status = ?5, kind = ?6,
+                 created = ?7, ends = ?8, statement = ?9
+             WHERE row = ?1",
+            (
+                memory_row,
+                version.number,
+                row,
+                class,
+                status_code(version.status),
+                version.content.kind.code(),
+                version.time.created.micros(),
+                version.ends().map(Timestamp::micros),
+                statement,
+            ),
+        )?;
+        self.relations(memory_row, version)?;
+        self.indexing(RowKey { source: Source::Version, row: row.cast_unsigned() }, indexing)?;
+        self.digest(version, &salt);
+        self.effects.push(Effect::Version {
+            row: row.cast_unsigned(),
+            memory_row: memory_row.cast_unsigned(),
+            class,
+            version: Box::new(version.clone()),
+            indexing: indexing.clone(),
+        });
+        let class = known.map(|known| (*self.classes.get(known.class)).clone());
+        Ok(Before { class, head: version.number, conversation: None })
+    }
+
+    fn relations(&self, memory_row: i64, version: &Version) -> Result<()> {
+        if version.number > 1 {
+            self.run("DELETE FROM relation WHERE memory = ?1", [memory_row])?;
+        }
+        for relation in &version.content.relations {
+            self.run(
+                "INSERT INTO relation VALUES (?1, ?2, ?3)",
+                (memory_row, &relation.kind, &relation.target),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Binds the audit entry to what was written without saying what it was.
+    fn digest(&mut self, version: &Version, salt: &[u8; 16]) {
+        let digest =
+            Blake3::hasher().update(salt).update(&version.content.body.text).finish().to_hex();
+        for target in &mut self.audit.targets {
+            if target.memory == version.memory
+                && target.number.is_none_or(|number| number == version.number)
+            {
+                target.digest = Some(digest.clone());
+            }
+        }
+    }
+
+    pub(super) fn indexing(&self, key: RowKey, indexing: &Indexing) -> Result<()> {
+        let Some(statics) = &indexing.statics else { return Ok(()) };
+        let tokens: Vec<u8> =
+            indexing.tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+        self.run(
+            "INSERT OR REPLACE INTO indexing (source, row, tokens, model, scale, statics)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (
+                source_code(key.source),
+                key.row,
+                tokens,
+                &statics.model,
+                statics.scale,
+                bytes_of(&statics.values),
+            ),
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn vector(&mut self, key: RowKey, vector: &Vector) -> Result<()> {
+        // The model may have worked on a text that was erased meanwhile: its vector goes, too.
+        let sql = match key.source {
+            Source::Version => "SELECT 1 FROM version WHERE row = ?1 AND status <> 4",
+            Source::Message => "SELECT 1 FROM message WHERE row = ?1",
+        };
+        if self.one::<i64>(sql, [key.row])?.is_none() {
+            return Ok(());
+        }
+        self.run(
+            "INSERT OR REPLACE INTO vector (source, row, model, scale, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            (
+                source_code(key.source),
+                key.row,
+                &vector.model,
+                vector.scale,
+                bytes_of(&vector.values),
+            ),
+        )?;
+        // The first vector decides which model the indexes hold until the setting is changed.
+        self.run(
+            "INSERT OR IGNORE INTO setting VALUES (?1, ?2)",
+            (DENSE_MODEL, serde_json::to_string(&vector.model)?),
+        )?;
+        self.effects.push(Effect::Vector { row: key, vector: vector.clone() });
+        Ok(())
+    }
+
+    pub(super) fn used(&self, memories: &[MemoryId], at: Timestamp) -> Result<()> {
+        for memory in memories {
+            self.run(
+                "UPDATE memory SET recalls = recalls + 1,
+                     recalled = max(coalesce(recalled, ?2), ?2)
+                 WHERE id = ?1",
+                (memory.bytes(), at.micros()),
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn feedback(&mut self, memory: MemoryId, outcome: FeedbackOutcome) -> Result<()> {
+        let sql = match outcome {
+            FeedbackOutcome::Followed => "UPDATE memory SET followed = followed + 1 WHERE id = ?1",
+            FeedbackOutcome::Overridden => {
+                "UPDATE memory SET overridden = overridden + 1 WHERE id = ?1"
+            }
+            FeedbackOutcome::Ignored => "UPDATE memory SET ignored = ignored + 1 WHERE id = ?1",
+            FeedbackOutcome::Contradicted => {
+                "UPDATE memory SET contradicted = contradicted + 1 WHERE id = ?1"
+            }
+        };
+        if self.run(sql, [memory.bytes()])? == 0 {
+            return Err(missing());
+        }
+        let effect = self
+            .conn
+            .prepare_cached(
+                "SELECT row, followed, overridden, ignored, contradicted FROM memory WHERE id = ?1",
+            )?
+            .query_row([memory.bytes()], |row| {
+                Ok(Effect::Feedback {
+                    memory_row: row.get(0)?,
+                    tallies: Feedback {
+                        followed: row.get(1)?,
+                        overridden: row.get(2)?,
+                        ignored: row.get(3)?,
+                        contradicted: row.get(4)?,
+                    },
+                })
+            })?;
+        self.effects.push(effect);
+        Ok(())
+    }
+
+    pub(super) fn demote(&mut self, memory: MemoryId, demoted: bool) -> Result<()> {
+        let row = self.memory_row(memory)?.ok_or_else(missing)?.row;
+        self.run("UPDATE memory SET demoted = ?2 WHERE row = ?1", (row, demoted))?;
+        self.effects.push(Effect::Demoted { memory_row: row.cast_unsigned(), demoted });
+        Ok(())
+    }
+
+    pub(super) fn legal_hold(&self, memory: MemoryId, held: bool) -> Result<()> {
+        let row = self.memory_row(memory)?.ok_or_else(missing)?.row;
+        self.run("UPDATE memory SET legal_hold = ?2 WHERE row = ?1", (row, held))?;
+        Ok(())
+    }
+
+    pub(super) fn alias(&self, namespace: &str, name: &str, target: AliasTarget) -> Result<()> {
+        let (kind, id, number) = match target {
+            AliasTarget::Memory(id) => (0, id.bytes(), 0),
+            AliasTarget::Version(id, number) => (1, id.bytes(), number),
+            AliasTarget::Conversation(id) => (2, id.bytes(), 0),
+        };
+        self.run(
+            "INSERT INTO alias (namespace, name, kind, target, number) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO NOTHING",
+            (namespace, name, kind, id, number),
+        )?;
+        let same: Option<i64> = self.one(
+            "SELECT 1 FROM alias WHERE namespace = ?1 AND name = ?2 AND kind = ?3 AND target = ?4
+                 AND number = ?5",
+            (namespace, name, kind, id, number),
+        )?;
+        match same {
+            Some(_) => Ok(()),
+            None => Err(DomainError::conflict("the name is taken").into()),
+        }
+    }
+}
+
+/// The number a status has in its column.
+pub(crate) const fn status_code(status: Status) -> u8 {
+    match status {
+        Status::Active => 0,
+        Status::Candidate => 1,
+        Status::Quarantined => 2,
+        Status::Tombstoned => 3,
+        Status::Erased => 4,
+    }
+}
+
+pub(super) const fn source_code(source: Source) -> u8 {
+    match source {
+        Source::Version => 0,
+        Source::Message => 1,
+    }
+}
+
+fn bytes_of(values: &[i8]) -> Vec<u8> {
+    values.iter().map(|value| value.cast_unsigned()).collect()
+}

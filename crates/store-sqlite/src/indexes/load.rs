@@ -1,0 +1,297 @@
+//! Building the indexes from rows: all of them, or those that changed since a saved copy.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Deserialize;
+use yore_domain::change::What;
+use yore_domain::memory::{Feedback, Version};
+use yore_domain::{ConversationId, MemoryId, MessageId};
+use yore_store::plan::Indexing;
+use yore_store::{RowKey, Source, Vector};
+
+use super::state::{DENSE_DIMS, State, Usage};
+use super::{DENSE_MODEL, Effect};
+use crate::select::json;
+
+const VERSIONS: &str =
+    "SELECT v.row, v.memory, v.class, v.data, i.tokens, i.model, i.scale, i.statics
+    FROM memory m JOIN version v ON v.memory = m.row
+    LEFT JOIN indexing i ON i.source = 0 AND i.row = v.row";
+const TALKS: &str = "SELECT row, class, data FROM conversation";
+const MESSAGES: &str = "SELECT m.row, m.conversation, c.class, m.id, m.position, m.at, m.data,
+    i.tokens, i.model, i.scale, i.statics
+    FROM message m JOIN conversation c ON c.row = m.conversation
+    LEFT JOIN indexing i ON i.source = 1 AND i.row = m.row";
+
+/// Builds everything from the rows, with the vectors of one model.
+pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Result<State> {
+    let model = match model {
+        Some(model) => Some(model.to_owned()),
+        None => stored_model(conn)?,
+    };
+    let dims = match &model {
+        Some(model) => stored_dims(conn, model)?.unwrap_or(DENSE_DIMS),
+        None => DENSE_DIMS,
+    };
+    let mut state = State::empty(dims, model);
+    versions(
+        conn,
+        &mut state,
+        &format!("{VERSIONS} WHERE m.status <> 4 ORDER BY m.row, v.number"),
+        [],
+    )?;
+    talks(conn, &mut state, TALKS, [])?;
+    messages(conn, &mut state, &format!("{MESSAGES} ORDER BY m.row"), [])?;
+    usage(conn, &mut state)?;
+    vectors(conn, &mut state)?;
+    state.beside.seq = last_change(conn)?;
+    Ok(state)
+}
+
+/// Brings a saved state up to the rows; false when it cannot be of this vault's past.
+pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result<bool> {
+    let last = last_change(conn)?;
+    let model = stored_model(conn)?;
+    if state.beside.seq > last || (state.model().is_some() && state.model() != model.as_deref()) {
+        return Ok(false);
+    }
+    if let Some(model) = &model
+        && stored_dims(conn, model)?.is_some_and(|dims| dims != state.versions.dense_dims())
+    {
+        return Ok(false);
+    }
+    state.beside.model = model;
+    let (changed, talked) = changed_since(conn, state.beside.seq)?;
+    for id in changed {
+        let row: Option<u64> = conn
+            .prepare_cached("SELECT row FROM memory WHERE id = ?1")?
+            .query_one([id.bytes()], |row| row.get(0))
+            .optional()?;
+        if let Some(row) = row {
+            state.forget(row);
+            let sql = format!("{VERSIONS} WHERE m.status <> 4 AND m.row = ?1 ORDER BY v.number");
+            versions(conn, state, &sql, [row])?;
+        }
+    }
+    drop_lost_talks(conn, state)?;
+    for id in talked {
+        let row: Option<u64> = conn
+            .prepare_cached("SELECT row FROM conversation WHERE id = ?1")?
+            .query_one([id.bytes()], |row| row.get(0))
+            .optional()?;
+        if let Some(row) = row {
+            state.forget_talk(row);
+            talks(conn, state, &format!("{TALKS} WHERE row = ?1"), [row])?;
+            messages(conn, state, &format!("{MESSAGES} WHERE c.row = ?1 ORDER BY m.row"), [row])?;
+        }
+    }
+    usage(conn, state)?;
+    pending_vectors(conn, state)?;
+    state.beside.seq = last;
+    Ok(indexed(conn, 0)? == state.versions.len() as u64
+        && indexed(conn, 1)? == state.messages.len() as u64)
+}
+
+/// The model whose vectors the indexes are to hold; the first vector's until someone decides.
+pub(super) fn stored_model(conn: &Connection) -> rusqlite::Result<Option<String>> {
+    let set: Option<Option<String>> = conn
+        .prepare_cached("SELECT value FROM setting WHERE name = ?1")?
+        .query_one([DENSE_MODEL], |row| json(row, 0))
+        .optional()?;
+    Ok(set.flatten())
+}
+
+fn stored_dims(conn: &Connection, model: &str) -> rusqlite::Result<Option<usize>> {
+    conn.prepare_cached("SELECT length(bytes) FROM vector WHERE model = ?1 LIMIT 1")?
+        .query_one([model], |row| row.get(0))
+        .optional()
+}
+
+fn last_change(conn: &Connection) -> rusqlite::Result<u64> {
+    conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM outbox")?.query_one([], |row| row.get(0))
+}
+
+fn indexed(conn: &Connection, source: u8) -> rusqlite::Result<u64> {
+    conn.prepare_cached("SELECT count(*) FROM indexing WHERE source = ?1")?
+        .query_one([source], |row| row.get(0))
+}
+
+fn changed_since(
+    conn: &Connection,
+    seq: u64,
+) -> rusqlite::Result<(BTreeSet<MemoryId>, BTreeSet<ConversationId>)> {
+    let (mut memories, mut talks) = (BTreeSet::new(), BTreeSet::new());
+    let mut statement = conn.prepare_cached("SELECT data FROM outbox WHERE seq > ?1")?;
+    let mut rows = statement.query([seq])?;
+    while let Some(row) = rows.next()? {
+        match json::<What>(row, 0)? {
+            What::Memory { memory, .. } | What::Erased { memory, .. } => {
+                memories.insert(memory);
+            }
+            What::Conversation { conversation, .. }
+            | What::Message { conversation, .. }
+            | What::ConversationErased { conversation, .. } => {
+                talks.insert(conversation);
+            }
+            What::Profile { .. } | What::Hold { .. } | What::Grant { .. } | What::Job { .. } => {}
+        }
+    }
+    Ok((memories, talks))
+}
+
+fn versions(
+    conn: &Connection,
+    state: &mut State,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> rusqlite::Result<()> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        state.apply(Effect::Version {
+            row: row.get(0)?,
+            memory_row: row.get(1)?,
+            class: row.get(2)?,
+            version: Box::new(json::<Version>(row, 3)?),
+            indexing: indexing(row, 4)?,
+        });
+    }
+    Ok(())
+}
+
+fn talks(
+    conn: &Connection,
+    state: &mut State,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> rusqlite::Result<()> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        scope: yore_domain::scope::Scope,
+    }
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        let head: Head = json(row, 2)?;
+        state.apply(Effect::Conversation {
+            row: row.get(0)?,
+            class: row.get(1)?,
+            session: head.scope.session,
+        });
+    }
+    Ok(())
+}
+
+fn messages(
+    conn: &Connection,
+    state: &mut State,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> rusqlite::Result<()> {
+    #[derive(Deserialize)]
+    struct Words {
+        text: String,
+    }
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        state.apply(Effect::Message {
+            row: row.get(0)?,
+            conversation_row: row.get(1)?,
+            class: row.get(2)?,
+            id: MessageId::from_bytes(row.get(3)?),
+            position: row.get(4)?,
+            at: row.get(5)?,
+            text: json::<Words>(row, 6)?.text,
+            indexing: indexing(row, 7)?,
+        });
+    }
+    Ok(())
+}
+
+/// Reads the four columns of an indexing row, or of its absence.
+fn indexing(row: &Row<'_>, first: usize) -> rusqlite::Result<Indexing> {
+    let Some(tokens) = row.get_ref(first)?.as_blob_or_null()? else {
+        return Ok(Indexing::default());
+    };
+    let tokens =
+        tokens.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    let vector = vector(row, first + 1)?;
+    Ok(Indexing { tokens, statics: Some(vector), statement: String::new() })
+}
+
+/// Reads the columns model, scale and bytes.
+fn vector(row: &Row<'_>, first: usize) -> rusqlite::Result<Vector> {
+    Ok(Vector {
+        model: row.get(first)?,
+        scale: row.get(first + 1)?,
+        values: row.get_ref(first + 2)?.as_blob()?.iter().map(|byte| byte.cast_signed()).collect(),
+    })
+}
+
+fn usage(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
+    let mut statement = conn.prepare_cached(
+        "SELECT row, followed, overridden, ignored, contradicted, demoted FROM memory
+         WHERE status <> 4
+           AND (followed OR overridden OR ignored OR contradicted OR demoted)",
+    )?;
+    let found = statement.query_map([], |row| {
+        let feedback = Feedback {
+            followed: row.get(1)?,
+            overridden: row.get(2)?,
+            ignored: row.get(3)?,
+            contradicted: row.get(4)?,
+        };
+        Ok((row.get(0)?, Usage { feedback, demoted: row.get(5)? }))
+    })?;
+    state.beside.usage = found.collect::<rusqlite::Result<_>>()?;
+    Ok(())
+}
+
+fn vectors(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
+    let Some(model) = state.model().map(str::to_owned) else { return Ok(()) };
+    let mut statement = conn
+        .prepare_cached("SELECT source, row, model, scale, bytes FROM vector WHERE model = ?1")?;
+    let mut rows = statement.query([model])?;
+    while let Some(row) = rows.next()? {
+        let source = if row.get::<_, u8>(0)? == 0 { Source::Version } else { Source::Message };
+        state.set_vector(RowKey { source, row: row.get(1)? }, &vector(row, 2)?);
+    }
+    Ok(())
+}
+
+/// Vectors leave no trace in the outbox: whatever still lacks one is looked up.
+fn pending_vectors(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
+    let Some(model) = state.model().map(str::to_owned) else { return Ok(()) };
+    let mut statement = conn.prepare_cached(
+        "SELECT model, scale, bytes FROM vector WHERE source = ?1 AND row = ?2 AND model = ?3",
+    )?;
+    let waiting: Vec<RowKey> = state
+        .versions
+        .pending()
+        .map(|row| RowKey { source: Source::Version, row })
+        .chain(state.messages.pending().map(|row| RowKey { source: Source::Message, row }))
+        .collect();
+    for key in waiting {
+        let source = u8::from(key.source == Source::Message);
+        let found =
+            statement.query_one((source, key.row, &model), |row| vector(row, 0)).optional()?;
+        if let Some(vector) = found {
+            state.set_vector(key, &vector);
+        }
+    }
+    Ok(())
+}
+
+fn drop_lost_talks(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
+    let kept: BTreeSet<u64> = conn
+        .prepare_cached("SELECT row FROM conversation")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let lost: Vec<u64> =
+        state.beside.talks.keys().filter(|row| !kept.contains(row)).copied().collect();
+    lost.into_iter().for_each(|row| state.forget_talk(row));
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Keys: 32 bytes that are wiped, never printed, and wrapped whenever they lie on disk.
+//!
+//! The person's master key (a passphrase, a file, the environment) wraps a random root key
+//! in `master.json`. From the root come the catalog's key and the key that wraps every
+//! vault's own random key. So a new passphrase rewrites one small file, and a new root
+//! never touches a vault.
+
+pub(crate) mod root;
+pub(crate) mod source;
+
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
+use yore_canon::{encode, hash};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::error::{Error, Result};
+
+const NONCE: usize = 12;
+/// How long a wrapped key is: nonce, key, tag.
+pub(crate) const WRAPPED: usize = NONCE + 32 + 16;
+
+/// A secret key.
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Key([u8; 32]);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl Key {
+    pub(crate) fn random() -> Self {
+        Self(random())
+    }
+
+    pub(crate) const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    pub(crate) const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Derives the key for one purpose (one block of HKDF-Expand).
+    pub(crate) fn derive(&self, purpose: &str) -> Self {
+        let mut info = purpose.as_bytes().to_vec();
+        info.push(1);
+        Self(hash::hmac_sha256(&self.0, &info))
+    }
+
+    /// The spelling SQLCipher takes as a raw key.
+    pub(crate) fn to_pragma(&self) -> Zeroizing<String> {
+        Zeroizing::new(format!("x'{}'", encode::hex(&self.0)))
+    }
+
+    /// Encrypts bytes so that only this key and the same context open them.
+    pub(crate) fn seal(&self, context: &[u8], plain: &[u8]) -> Vec<u8> {
+        let nonce: [u8; NONCE] = random();
+        let sealed = self
+            .cipher()
+            .encrypt(Nonce::from_slice(&nonce), Payload { msg: plain, aad: context })
+            .expect("invariant: AES-GCM takes any message that fits in memory");
+        [nonce.as_slice(), &sealed].concat()
+    }
+
+    /// Opens what [`Key::seal`] made; `None` when key, context or bytes are other ones.
+    pub(crate) fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let (nonce, body) = sealed.split_at_checked(NONCE)?;
+        self.cipher()
+            .decrypt(Nonce::from_slice(nonce), Payload { msg: body, aad: context })
+            .ok()
+            .map(Zeroizing::new)
+    }
+
+    pub(crate) fn wrap(&self, context: &[u8], key: &Self) -> Vec<u8> {
+        self.seal(context, &key.0)
+    }
+
+    pub(crate) fn unwrap(&self, context: &[u8], wrapped: &[u8]) -> Option<Self> {
+        self.open(context, wrapped).and_then(|bytes| Self::from_slice(&bytes))
+    }
+
+    fn cipher(&self) -> Aes256Gcm {
+        Aes256Gcm::new((&self.0).into())
+    }
+}
+
+/// Draws random bytes from the system.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("invariant: the system has a source of randomness");
+    bytes
+}
+
+/// Splits a column of wrapped keys, the preferred one first.
+pub(crate) fn wraps(column: &[u8]) -> Result<impl Iterator<Item = &[u8]>> {
+    if column.is_empty() || !column.len().is_multiple_of(WRAPPED) {
+        return Err(Error::Damaged("a wrapped key has the wrong length".into()));
+    }
+    Ok(column.chunks(WRAPPED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapped_key_opens_only_with_its_key_and_context() {
+        let (outer, inner) = (Key::random(), Key::random());
+        let wrapped = outer.wrap(b"a", &inner);
+        assert_eq!(wrapped.len(), WRAPPED);
+        assert_eq!(outer.unwrap(b"a", &wrapped), Some(inner.clone()));
+        assert_eq!(outer.unwrap(b"b", &wrapped), None);
+        assert_eq!(Key::random().unwrap(b"a", &wrapped), None);
+        for index in 0..wrapped.len() {
+            let mut spoilt = wrapped.clone();
+            spoilt[index] ^= 1;
+            assert_eq!(outer.unwrap(b"a", &spoilt), None, "byte {index}");
+        }
+        assert!(wraps(&wrapped[1..]).is_err());
+    }
+
+    #[test]
+    fn purposes_give_different_keys_and_nothing_is_printed() {
+        let key = Key::from_bytes([7; 32]);
+        assert_ne!(key.derive("a"), key.derive("b"));
+        assert_eq!(key.derive("a"), key.derive("a"));
+        assert_eq!(format!("{key:?}"), "Key(..)");
+    }
+}

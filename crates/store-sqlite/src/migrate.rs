@@ -1,0 +1,80 @@
+//! Schemas and the steps between them. Steps are only ever added.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::{Error, Result};
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// One vault.
+    Vault,
+    /// The store's own books, which lie over the schema of a vault.
+    Catalog,
+}
+
+const VAULT: &[&str] = &[include_str!("schema/vault.sql")];
+const CATALOG: &[&str] =
+    &[concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql"))];
+
+/// Brings a file to the newest schema, each step in its own transaction.
+pub(crate) fn migrate(conn: &mut Connection, schema: Schema, path: &Path) -> Result<()> {
+    let steps = match schema {
+        Schema::Vault => VAULT,
+        Schema::Catalog => CATALOG,
+    };
+    run(conn, steps, path)
+}
+
+fn run(conn: &mut Connection, steps: &[&str], path: &Path) -> Result<()> {
+    let known = u32::try_from(steps.len()).expect("invariant: there are few steps");
+    let found: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known {
+        return Err(Error::Newer { path: path.to_owned(), found, known });
+    }
+    for (number, step) in (1u32..).zip(steps).skip(found as usize) {
+        let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        tx.execute_batch(step)?;
+        tx.pragma_update(None, "user_version", number)?;
+        tx.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_run_once_in_order_and_a_newer_file_is_refused() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        let path = Path::new("x.db");
+        run(&mut conn, &["CREATE TABLE a (x)"], path).unwrap();
+        run(&mut conn, &["CREATE TABLE a (x)", "INSERT INTO a VALUES (1)"], path).unwrap();
+        run(&mut conn, &["CREATE TABLE a (x)", "INSERT INTO a VALUES (1)"], path).unwrap();
+        let rows: i64 = conn.query_row("SELECT count(*) FROM a", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+        let error = run(&mut conn, &["CREATE TABLE a (x)"], path).unwrap_err().to_string();
+        assert!(error.contains("newer version of yore") && error.contains("x.db"), "{error}");
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_schema_as_it_was() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        let steps = ["CREATE TABLE a (x)", "INSERT INTO a VALUES (1); INSERT INTO gone VALUES (1)"];
+        assert!(run(&mut conn, &steps, Path::new("x.db")).is_err());
+        let rows: i64 = conn.query_row("SELECT count(*) FROM a", [], |row| row.get(0)).unwrap();
+        let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!((rows, version), (0, 1));
+    }
+
+    #[test]
+    fn both_schemas_apply() {
+        for schema in [Schema::Vault, Schema::Catalog] {
+            let mut conn = Connection::open_in_memory().unwrap();
+            migrate(&mut conn, schema, Path::new("x.db")).unwrap();
+        }
+    }
+}

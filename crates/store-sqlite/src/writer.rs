@@ -1,0 +1,426 @@
+//! The one thread that writes a vault: what is queued becomes one transaction.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+use yore_canon::key::SigningKey;
+use yore_domain::{Error as DomainError, Seq, VaultId};
+use yore_store::{CommitError, Plan, Receipt};
+
+use crate::commit::{self, Done};
+use crate::error::{Error, Result};
+use crate::indexes::{Effect, Indexes};
+use crate::key::Key;
+use crate::open::{self, Files, Tuning};
+use crate::vault::{Classes, Gate, save_index};
+
+/// How many plans one transaction takes at most.
+const BATCH: usize = 512;
+/// How many plans may wait before callers are told to come back.
+const QUEUE: usize = 8192;
+/// How long a relaxed plan may wait for company.
+const RELAXED: Duration = Duration::from_millis(50);
+/// How often an erasure tries again to empty a journal that readers still hold.
+const TRUNCATION: Duration = Duration::from_millis(20);
+/// How many pages the journal may hold before it is moved into the file.
+const WAL_PAGES: u64 = 1000;
+/// After how many changes an idle vault writes its indexes down.
+const UNSAVED: usize = 5000;
+
+type Answer = Result<Receipt, CommitError>;
+
+/// What the writer thread works with.
+pub(crate) struct Desk {
+    pub(crate) conn: Connection,
+    pub(crate) id: VaultId,
+    pub(crate) classes: Arc<Classes>,
+    pub(crate) indexes: Arc<Indexes>,
+    pub(crate) files: Files,
+    pub(crate) key: Key,
+    pub(crate) signer: SigningKey,
+    pub(crate) changes: watch::Sender<Seq>,
+    pub(crate) tuning: Tuning,
+    pub(crate) notary: Option<Writer>,
+    /// An erasure waits for the journal to be emptied.
+    pub(crate) truncation_due: bool,
+    /// How many pages the journal had when it was last moved into the file.
+    pub(crate) checkpointed: u64,
+    pub(crate) _lock: Option<Arc<File>>,
+    /// Changes since the indexes were last written down.
+    pub(crate) unsaved: usize,
+}
+
+enum Message {
+    Commit(Pending),
+    Run(Box<dyn FnOnce(&mut Desk) + Send>),
+}
+
+struct Pending {
+    plan: Box<Plan>,
+    /// Absent when the caller does not wait.
+    reply: Option<oneshot::Sender<Answer>>,
+}
+
+/// The way to a writer thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    sender: Sender<Message>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Commit(_) => "Commit",
+            Self::Run(_) => "Run",
+        })
+    }
+}
+
+impl Writer {
+    /// Queues a plan whose outcome somebody waits for.
+    pub(crate) fn strict(&self, plan: Plan) -> Result<oneshot::Receiver<Answer>, DomainError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Pending { plan: Box::new(plan), reply: Some(reply) })?;
+        Ok(answer)
+    }
+
+    /// Queues a plan that will be on disk soon.
+    pub(crate) fn relaxed(&self, plan: Plan) -> Result<(), DomainError> {
+        self.send(Pending { plan: Box::new(plan), reply: None })
+    }
+
+    fn send(&self, pending: Pending) -> Result<(), DomainError> {
+        if self.sender.len() >= QUEUE {
+            return Err(DomainError::Busy {
+                reason: "too many writes wait".into(),
+                retry_after: Duration::from_secs(1),
+            });
+        }
+        self.sender.send(Message::Commit(pending)).map_err(|_| Error::Stopped.into())
+    }
+
+    /// Queues work on the writer's connection and returns where its answer will arrive.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T>>> {
+        let (reply, answer) = oneshot::channel();
+        let work = move |desk: &mut Desk| {
+            // Nobody waiting any more is not a failure of the work.
+            let _ = reply.send(work(desk));
+        };
+        self.sender.send(Message::Run(Box::new(work))).map_err(|_| Error::Stopped)?;
+        Ok(answer)
+    }
+
+    /// Does work on the writer's connection and waits for it.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(work)?.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// Does the same from a thread that may block.
+    pub(crate) fn ask_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = crossbeam_channel::bounded(1);
+        let work = move |desk: &mut Desk| {
+            // Nobody waiting any more is not a failure of the work.
+            let _ = reply.send(work(desk));
+        };
+        self.sender.send(Message::Run(Box::new(work))).map_err(|_| Error::Stopped)?;
+        answer.recv().map_err(|_| Error::Stopped)?
+    }
+}
+
+/// Starts the thread. It ends when the last [`Writer`] is dropped, and then opens the gate.
+pub(crate) fn start(desk: Desk, gate: Arc<Gate>) -> Result<Writer> {
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    let path = desk.files.db.clone();
+    std::thread::Builder::new()
+        .name("yore-writer".into())
+        .spawn(move || {
+            let opener = OpenOnDrop(gate);
+            serve(desk, &receiver);
+            drop(opener);
+        })
+        .map_err(Error::file(&path))?;
+    Ok(Writer { sender })
+}
+
+/// Opens the gate even when the thread panics, so that nobody waits for ever.
+struct OpenOnDrop(Arc<Gate>);
+
+impl Drop for OpenOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn serve(mut desk: Desk, receiver: &Receiver<Message>) {
+    let mut waiting: Vec<Pending> = Vec::new();
+    let mut due: Option<Instant> = None;
+    loop {
+        let next = match (due, desk.truncation_due) {
+            (Some(due), _) => receiver.recv_deadline(due),
+            (None, true) => receiver.recv_timeout(TRUNCATION),
+            (None, false) => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let mut work = None;
+        match next {
+            Ok(Message::Commit(pending)) => waiting.push(pending),
+            Ok(Message::Run(run)) => work = Some(run),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        while work.is_none() && waiting.len() < BATCH {
+            match receiver.try_recv() {
+                Ok(Message::Commit(pending)) => waiting.push(pending),
+                Ok(Message::Run(run)) => work = Some(run),
+                Err(_) => break,
+            }
+        }
+        let now = Instant::now();
+        let strict = waiting.iter().any(|pending| pending.reply.is_some());
+        if strict || work.is_some() || due.is_some_and(|due| due <= now) || waiting.len() >= BATCH {
+            desk.flush(std::mem::take(&mut waiting));
+            due = None;
+        } else if !waiting.is_empty() && due.is_none() {
+            due = Some(now + RELAXED);
+        }
+        if let Some(work) = work {
+            // A panic drops the reply, which tells whoever waits.
+            if catch_unwind(AssertUnwindSafe(|| work(&mut desk))).is_err() {
+                tracing::error!(vault = %desk.id, "work on the writer of vault {} panicked", desk.id);
+                desk.roll_back();
+            }
+        }
+        desk.tidy();
+    }
+    desk.flush(waiting);
+    desk.put_away();
+}
+
+impl Desk {
+    /// Carries out plans in one transaction, tells the indexes, then the callers.
+    fn flush(&mut self, batch: Vec<Pending>) {
+        if batch.is_empty() {
+            return;
+        }
+        let (plans, replies): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|pending| (pending.plan, pending.reply)).unzip();
+        let answers = match self.transact(&plans) {
+            Ok(outcomes) => self.publish(outcomes),
+            Err(error) => {
+                self.roll_back();
+                tracing::error!(vault = %self.id, %error, "a commit of vault {} failed", self.id);
+                let kind = Failure::of(&error);
+                plans.iter().map(|_| Err(CommitError::Failed(kind.error()))).collect()
+            }
+        };
+        for (answer, reply) in answers.into_iter().zip(replies) {
+            match (reply, answer) {
+                // A caller that no longer waits is no failure: the change is on disk.
+                (Some(reply), answer) => drop(reply.send(answer)),
+                (None, Err(error)) => {
+                    tracing::warn!(vault = %self.id, %error, "a relaxed commit of vault {} failed", self.id);
+                }
+                (None, Ok(_)) => {}
+            }
+        }
+    }
+
+    fn transact(&mut self, plans: &[Box<Plan>]) -> Result<Vec<Result<Done, CommitError>>> {
+        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let mut outcomes = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let classes = self.classes.len();
+            self.conn.execute_batch("SAVEPOINT plan")?;
+            let outcome = catch_unwind(AssertUnwindSafe(|| commit::apply(self, plan)))
+                .unwrap_or_else(|_| {
+                    Err(DomainError::internal("the commit panicked and was undone").into())
+                });
+            if outcome.is_ok() {
+                self.conn.execute_batch("RELEASE plan")?;
+            } else {
+                // A full disk or a failing one ends the whole transaction, not the savepoint.
+                if self.conn.is_autocommit() {
+                    return Err(match outcome {
+                        Err(CommitError::Failed(error)) => error.into(),
+                        Err(CommitError::Stale(_)) | Ok(_) => Error::Stopped,
+                    });
+                }
+                self.conn.execute_batch("ROLLBACK TO plan; RELEASE plan")?;
+                if self.classes.len() != classes {
+                    self.classes.reload(&self.conn)?;
+                }
+            }
+            outcomes.push(outcome);
+        }
+        self.conn.execute_batch("COMMIT")?;
+        Ok(outcomes)
+    }
+
+    /// Runs after the commit: indexes first, so that whoever is told can find the change.
+    fn publish(&mut self, outcomes: Vec<Result<Done, CommitError>>) -> Vec<Answer> {
+        let mut effects: Vec<Effect> = Vec::new();
+        let (mut last, mut erased) = (None, false);
+        let mut answers = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            answers.push(outcome.map(|done| {
+                effects.extend(done.effects);
+                erased |= done.erased;
+                if done.changed {
+                    last = Some(done.receipt.change);
+                }
+                if let Some(checkpoint) = done.checkpoint {
+                    self.notify(checkpoint);
+                }
+                done.receipt
+            }));
+        }
+        if let Some(seq) = last {
+            effects.push(Effect::Changed { seq: seq.0 });
+        }
+        self.unsaved += effects.len();
+        let indexes = &self.indexes;
+        if catch_unwind(AssertUnwindSafe(|| indexes.apply(effects))).is_err() {
+            tracing::error!(vault = %self.id, "the indexes of vault {} panicked, building them anew", self.id);
+            if let Err(error) = self.indexes.rebuild(&self.conn) {
+                tracing::error!(vault = %self.id, %error, "the indexes of vault {} cannot be built", self.id);
+            }
+        }
+        if let Some(seq) = last {
+            self.changes.send_replace(seq);
+        }
+        if erased {
+            self.forget_traces();
+        }
+        answers
+    }
+
+    /// Removes what the journal and the saved indexes still know of an erased text.
+    fn forget_traces(&mut self) {
+        self.truncation_due = true;
+        if let Err(error) = open::remove(&self.files.index) {
+            tracing::error!(vault = %self.id, %error, "the saved index of vault {} cannot be removed", self.id);
+        }
+        self.truncate(TRUNCATION);
+    }
+
+    /// Empties the journal, or leaves it for later when readers hold it longer than this.
+    fn truncate(&mut self, patience: Duration) {
+        let quick = self.conn.busy_timeout(patience).map_err(Error::from);
+        match quick.and_then(|()| open::truncate_wal(&self.conn)) {
+            Ok(emptied) => self.truncation_due = !emptied,
+            Err(error) => {
+                tracing::warn!(vault = %self.id, %error, "the journal of vault {} cannot be emptied yet", self.id);
+            }
+        }
+        if let Err(error) = self.conn.busy_timeout(Duration::from_secs(5)) {
+            tracing::warn!(vault = %self.id, %error, "no busy timeout for vault {}", self.id);
+        }
+    }
+
+    /// Keeps a copy of a signed checkpoint where a thief of the vault's file cannot reach it.
+    pub(crate) fn notify(&self, checkpoint: String) {
+        let Some(notary) = &self.notary else { return };
+        let id = self.id;
+        let sent = notary.run(move |desk| {
+            let sql = "UPDATE vault SET checkpoint = ?2 WHERE id = ?1";
+            desk.conn.execute(sql, (id.bytes(), checkpoint))?;
+            Ok(())
+        });
+        if sent.is_err() {
+            tracing::warn!(vault = %id, "the catalog no longer takes checkpoints of vault {id}");
+        }
+    }
+
+    pub(crate) fn roll_back(&mut self) {
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::error!(vault = %self.id, %error, "a transaction of vault {} cannot be undone", self.id);
+        }
+        if let Err(error) = self.classes.reload(&self.conn) {
+            tracing::error!(vault = %self.id, %error, "the classes of vault {} cannot be read", self.id);
+        }
+    }
+
+    /// What is done between commits, when nobody waits for it.
+    fn tidy(&mut self) {
+        if self.truncation_due {
+            self.truncate(Duration::ZERO);
+            return;
+        }
+        let pages = std::fs::metadata(self.files.wal()).map_or(0, |meta| meta.len() / 4096);
+        if pages < self.checkpointed {
+            self.checkpointed = 0;
+        }
+        // A reader may keep the journal from starting over; then it is tried once in a while.
+        if pages >= self.checkpointed + WAL_PAGES {
+            self.checkpointed = pages;
+            let moved: rusqlite::Result<i64> =
+                self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(0));
+            if let Err(error) = moved {
+                tracing::warn!(vault = %self.id, %error, "the journal of vault {} stays long", self.id);
+            }
+        }
+        if self.unsaved > UNSAVED {
+            self.save_indexes();
+        }
+    }
+
+    pub(crate) fn save_indexes(&mut self) {
+        self.unsaved = 0;
+        if let Err(error) = save_index(&self.files, &self.key, self.id, &self.indexes.save()) {
+            tracing::warn!(vault = %self.id, %error, "the indexes of vault {} were not saved", self.id);
+        }
+    }
+
+    /// Signs, saves and empties the journal before the vault closes.
+    fn put_away(&mut self) {
+        match crate::audit::seal(self, None) {
+            Ok(Some(checkpoint)) => self.notify(checkpoint),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(vault = %self.id, %error, "the audit chain of vault {} was not sealed", self.id);
+            }
+        }
+        if self.unsaved > 0 || !self.files.index.exists() {
+            self.save_indexes();
+        }
+        if let Err(error) = open::truncate_wal(&self.conn) {
+            tracing::warn!(vault = %self.id, %error, "the journal of vault {} was not emptied", self.id);
+        }
+    }
+}
+
+/// A failure that many callers hear of.
+struct Failure {
+    busy: Option<String>,
+    text: String,
+}
+
+impl Failure {
+    fn of(error: &Error) -> Self {
+        Self { busy: error.busy(), text: error.to_string() }
+    }
+
+    fn error(&self) -> DomainError {
+        match &self.busy {
+            Some(reason) => {
+                DomainError::Busy { reason: reason.clone(), retry_after: Duration::from_secs(5) }
+            }
+            None => DomainError::internal(self.text.clone()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Conversations: they only grow, keep every message once, and can be erased.
+
+#![expect(clippy::missing_panics_doc, reason = "a story panics when the guarantee does not hold")]
+
+use serde_json::json;
+use yore_domain::class::{Governance, Label};
+use yore_domain::conversation::{Attachment, Conversation, Message, Role};
+use yore_domain::grant::{Grant, Labels};
+use yore_domain::query::{Corpus, Filter, PageRequest};
+use yore_domain::{BlobHash, ConversationId, MessageId};
+
+use super::{Scene, gather, grant, indexing};
+use crate::{CommitError, Precondition, Write};
+
+/// Makes and commits an empty conversation.
+pub async fn talk(scene: &Scene<'_>, platform: &str) -> Conversation {
+    let now = scene.tick();
+    let conversation = Conversation {
+        id: ConversationId::random(),
+        title: Some("a talk".into()),
+        platform: platform.into(),
+        model: None,
+        created: now,
+        updated: now,
+        scope: yore_domain::scope::Scope::default(),
+        governance: Governance::default(),
+        tags: Vec::new(),
+        summary: None,
+        language: None,
+        foreign: yore_domain::memory::Foreign::new(),
+    };
+    scene.commit(vec![Write::Conversation(Box::new(conversation.clone()))]).await;
+    conversation
+}
+
+/// Commits a message at the end of a conversation.
+pub async fn say(scene: &Scene<'_>, conversation: &Conversation, text: &str) -> Message {
+    let message = message(scene, text);
+    scene.commit(vec![saying(conversation.id, &message)]).await;
+    message
+}
+
+/// The write that appends a message, findable by its words.
+#[must_use]
+pub fn saying(conversation: ConversationId, message: &Message) -> Write {
+    let indexing = indexing(&message.text);
+    Write::Message { conversation, message: Box::new(message.clone()), indexing }
+}
+
+/// A message that nobody has said yet.
+pub fn message(scene: &Scene<'_>, text: &str) -> Message {
+    Message {
+        id: MessageId::random(),
+        role: Role::User,
+        content: json!(text),
+        text: text.into(),
+        at: scene.tick(),
+        model: None,
+        platform: None,
+        parent: None,
+        off_path: false,
+        attachments: Vec::new(),
+        foreign: yore_domain::memory::Foreign::new(),
+    }
+}
+
+/// Messages append in order; one that is there already stays as it is.
+pub async fn conversations_only_grow(scene: &Scene<'_>) {
+    let talk = talk(scene, "chatgpt").await;
+    let first = say(scene, &talk, "good morning").await;
+    let second = say(scene, &talk, "the bakery opens at six").await;
+    let altered = Message { text: "the bakery is closed".into(), ..second.clone() };
+    scene.commit(vec![saying(talk.id, &altered)]).await;
+
+    let view = scene.look().await;
+    let (found, count) = view.conversation(talk.id).await.unwrap().unwrap();
+    assert_eq!((count, found.updated), (2, second.at));
+    let messages = view.messages(talk.id, 0, 10).await.unwrap();
+    assert_eq!(messages, [first.clone(), second.clone()]);
+    assert_eq!(view.messages(talk.id, 1, 10).await.unwrap(), std::slice::from_ref(&second));
+    assert_eq!(view.messages(talk.id, 0, 1).await.unwrap(), std::slice::from_ref(&first));
+    assert_eq!(view.message(talk.id, second.id).await.unwrap(), Some((1, second)));
+    assert_eq!(view.message(ConversationId::random(), first.id).await.unwrap(), None);
+    let any = Filter::default();
+    let found = gather(&*view, "bakery", Corpus::Messages, &any, scene.tick()).await;
+    assert_eq!(found.iter().filter(|one| one.signals.lexical > 0.0).count(), 1);
+
+    let lost = saying(ConversationId::random(), &first);
+    assert!(scene.run(scene.plan(vec![lost])).await.is_err());
+    for (exists, holds) in [(true, true), (false, false)] {
+        let mut plan = scene.plan(vec![]);
+        plan.preconditions.push(Precondition::Conversation(talk.id, exists));
+        match scene.run(plan).await {
+            Ok(_) => assert!(holds),
+            Err(error) => assert!(matches!(error, CommitError::Stale(_)) && !holds),
+        }
+    }
+}
+
+/// An attachment is readable once it is whole, by whoever sees a message that names it.
+pub async fn attachments_follow_their_messages(scene: &Scene<'_>) {
+    let bytes = b"a picture of the harbour".to_vec();
+    let blob = BlobHash::of(&bytes);
+    let chunk = |number: u32, part: &[u8], complete| Write::BlobChunk {
+        blob,
+        number,
+        bytes: part.to_vec(),
+        complete,
+    };
+    let mut talk = talk(scene, "claude").await;
+    let mut picture = message(scene, "see this");
+    picture.attachments = vec![Attachment {
+        filename: "harbour.png".into(),
+        media_type: "image/png".into(),
+        blob: Some(blob),
+        size: None,
+        foreign: yore_domain::memory::Foreign::new(),
+    }];
+    scene.commit(vec![saying(talk.id, &picture), chunk(0, &bytes[..10], None)]).await;
+    assert_eq!(scene.look().await.blob(blob).await.unwrap(), None, "not whole yet");
+    let size = bytes.len() as u64;
+    scene.commit(vec![chunk(1, &bytes[10..], Some(size))]).await;
+    let view = scene.look().await;
+    assert_eq!(view.blob(blob).await.unwrap(), Some(size));
+    let mut read = view.blob_chunk(blob, 0).await.unwrap().unwrap();
+    read.extend(view.blob_chunk(blob, 1).await.unwrap().unwrap());
+    assert_eq!(read, bytes);
+    assert_eq!(view.blob_chunk(blob, 2).await.unwrap(), None);
+
+    let health = vec![Label::new("health").unwrap()];
+    let reader = Grant { read: Labels::Under(health.clone()), ..grant("reader") };
+    let reader = scene.agent(&[reader]);
+    assert_eq!(scene.look_as(&reader).await.blob(blob).await.unwrap(), None);
+    assert_eq!(scene.look_as(&reader).await.blob_chunk(blob, 0).await.unwrap(), None);
+    // The messages and what hangs on them move with the conversation's class.
+    talk.governance.labels = health;
+    scene.commit(vec![Write::Conversation(Box::new(talk.clone()))]).await;
+    let seen = scene.look_as(&reader).await;
+    assert_eq!(seen.blob(blob).await.unwrap(), Some(size));
+    assert_eq!(seen.messages(talk.id, 0, 10).await.unwrap().len(), 1);
+    let any = Filter::default();
+    assert_eq!(gather(&*seen, "see this", Corpus::Messages, &any, scene.tick()).await.len(), 1);
+}
+
+/// Erased messages and conversations are gone from lists and searches.
+pub async fn what_was_said_can_be_erased(scene: &Scene<'_>) {
+    let talk = talk(scene, "chatgpt").await;
+    let first = say(scene, &talk, "the safe opens with marzipan").await;
+    let second = say(scene, &talk, "marzipan it is").await;
+    scene.commit(vec![Write::EraseMessage(talk.id, first.id)]).await;
+    let view = scene.look().await;
+    assert_eq!(view.message(talk.id, first.id).await.unwrap(), None);
+    assert_eq!(view.messages(talk.id, 0, 10).await.unwrap(), [second]);
+    let any = Filter::default();
+    let found = gather(&*view, "marzipan", Corpus::Messages, &any, scene.tick()).await;
+    assert_eq!(found.len(), 1);
+
+    scene.commit(vec![Write::EraseConversation(talk.id)]).await;
+    let view = scene.look().await;
+    assert_eq!(view.conversation(talk.id).await.unwrap(), None);
+    assert!(view.messages(talk.id, 0, 10).await.unwrap().is_empty());
+    let found = gather(&*view, "marzipan", Corpus::Messages, &any, scene.tick()).await;
+    assert!(found.is_empty());
+}
+
+/// Conversations are listed by when they were last added to, and filtered by what they state.
+pub async fn conversations_are_listed(scene: &Scene<'_>) {
+    let old = talk(scene, "chatgpt").await;
+    let new = talk(scene, "claude").await;
+    say(scene, &old, "one more thing").await;
+    let view = scene.look().await;
+    let page = PageRequest { limit: 1, ..PageRequest::default() };
+    let first = view.conversations(&Filter::default(), &page).await.unwrap();
+    assert_eq!(first.items[0].0.id, old.id, "the last that was added to");
+    assert_eq!(first.items[0].1, 1);
+    let page = PageRequest { limit: 1, after: first.next, ..PageRequest::default() };
+    let second = view.conversations(&Filter::default(), &page).await.unwrap();
+    assert_eq!((second.items[0].0.id, second.next), (new.id, None));
+    let filter = Filter { platform: Some("claude".into()), ..Filter::default() };
+    let page = PageRequest { limit: 9, ..PageRequest::default() };
+    let found = view.conversations(&filter, &page).await.unwrap().items;
+    assert_eq!(found.iter().map(|(talk, _)| talk.id).collect::<Vec<_>>(), [new.id]);
+    let messages = gather(&*view, "thing", Corpus::Messages, &filter, scene.tick()).await;
+    assert!(messages.is_empty(), "it was said on another platform");
+}
