@@ -1,0 +1,280 @@
+//! The server's own work: vectors, near-duplicates, retention and lapsed holds.
+//!
+//! All of it can be stopped anywhere and taken up again: what is left to do is read from the
+//! vault each time. It runs under system permits and is audited like anyone's deed.
+
+mod duplicates;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use yore_domain::audit::Outcome;
+use yore_domain::hold::HoldState;
+use yore_domain::memory::{Cause, Memory, Status};
+use yore_domain::query::Effort;
+use yore_domain::{Result, VaultId};
+use yore_embed::Transformer;
+use yore_policy::Permit;
+use yore_store::plan::Indexing;
+use yore_store::{CommitError, Durability, Plan, Precondition, RowKey, Write};
+
+use crate::ask::stored;
+use crate::call::Call;
+use crate::engine::{Engine, blocking};
+use crate::ops::indexing;
+use crate::run::Trace;
+
+/// The protocol the audit chain names for the server's own work.
+const PROTOCOL: &str = "background";
+/// Texts embedded between two looks at the clock.
+const TEXTS: usize = 16;
+/// Memories whose time ran out, per commit.
+const ENDED: usize = 100;
+/// How often every vault is visited, whether or not anything was written to it.
+const ROUND: Duration = Duration::from_secs(3600);
+
+/// Which vaults have something to do.
+#[derive(Default)]
+pub(crate) struct Work {
+    touched: Mutex<BTreeSet<VaultId>>,
+    wake: Notify,
+}
+
+impl Work {
+    /// Says that a vault changed.
+    pub(crate) fn touch(&self, vault: VaultId) {
+        if self.touched.lock().insert(vault) {
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").field("touched", &self.touched.lock().len()).finish()
+    }
+}
+
+/// Whether there may be more of the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    More,
+    Nothing,
+}
+
+/// The running background work of an engine.
+#[derive(Debug)]
+pub struct Background {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Background {
+    /// Lets the piece of work in hand finish and stops.
+    pub async fn stop(self) {
+        let Self { stop, task } = self;
+        stop.send_replace(true);
+        if let Err(error) = task.await {
+            tracing::error!(%error, "the background work ended badly");
+        }
+    }
+}
+
+impl Engine {
+    /// Starts the background work. It takes at most half of one core.
+    #[must_use]
+    pub fn start(&self) -> Background {
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(run(self.clone(), stopped));
+        Background { stop, task }
+    }
+
+    /// Does all background work there is, now.
+    pub async fn settle(&self) -> Result<()> {
+        for vault in self.all_vaults().await? {
+            while self.work(vault).await? == Left::More {}
+        }
+        Ok(())
+    }
+
+    async fn all_vaults(&self) -> Result<BTreeSet<VaultId>> {
+        let permit = self.system(VaultId::CATALOG, "list the vaults")?;
+        let vaults = self.keeper().vaults(&permit).await?;
+        Ok(vaults.into_iter().map(|info| info.id).collect())
+    }
+
+    /// Does one piece of each sort of work in a vault.
+    async fn work(&self, vault: VaultId) -> Result<Left> {
+        let pieces = [
+            self.end_memories(vault).await?,
+            self.lapse_holds(vault).await?,
+            self.embed(vault).await?,
+        ];
+        if pieces.contains(&Left::More) {
+            return Ok(Left::More);
+        }
+        // Only once vectors are there, for they tell duplicates best.
+        self.propose_merges(vault).await
+    }
+
+    /// Gives rows the transformer's vector, newest first.
+    async fn embed(&self, vault: VaultId) -> Result<Left> {
+        if self.settings().effort == Effort::Instant {
+            return Ok(Left::Nothing);
+        }
+        let permit = self.system(vault, "embed")?;
+        let rows = {
+            let snapshot = self.store().snapshot(&permit).await?;
+            snapshot.unembedded(Transformer::ID.as_str(), TEXTS).await?
+        };
+        if rows.is_empty() {
+            return Ok(Left::Nothing);
+        }
+        let models = self.0.models;
+        let writes = blocking(move || {
+            rows.into_iter().map(|(row, text)| vector(models, row, &text)).collect::<Vec<_>>()
+        })
+        .await?;
+        let trace = Trace::count(writes.len());
+        self.commit_own(&permit, writes, Vec::new(), trace, Durability::Relaxed).await
+    }
+
+    /// Forgets what has passed its time; erases what consent says may be kept no longer.
+    async fn end_memories(&self, vault: VaultId) -> Result<Left> {
+        let permit = self.system(vault, "retention")?;
+        let now = self.now();
+        let snapshot = self.store().snapshot(&permit).await?;
+        let (mut writes, mut preconditions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        for id in snapshot.ended(now, ENDED).await? {
+            let Some(memory) = snapshot.memory(id).await? else { continue };
+            preconditions.push(Precondition::Head(id, Some(memory.head.number)));
+            writes.push(self.ending(memory));
+            ids.push(id);
+        }
+        drop(snapshot);
+        if writes.is_empty() {
+            return Ok(Left::Nothing);
+        }
+        let trace = Trace::count(ids.len()).touching(ids);
+        self.commit_own(&permit, writes, preconditions, trace, Durability::Strict).await
+    }
+
+    fn ending(&self, memory: Memory) -> Write {
+        let Memory { head, legal_hold, .. } = memory;
+        let now = self.now();
+        let kept_too_long =
+            head.content.consent.retention.is_some_and(|span| head.time.created.plus(span) <= now);
+        if kept_too_long && !legal_hold {
+            return Write::Erase { memory: head.memory };
+        }
+        let mut next = head.next(Cause::Expired, now, None);
+        next.status = Status::Tombstoned;
+        next.time.valid_to = next.time.valid_to.or(Some(now));
+        let indexing: Indexing = indexing(self, &next.content);
+        Write::Version { version: Box::new(next), indexing }
+    }
+
+    /// Ends holds that nobody decided in time.
+    async fn lapse_holds(&self, vault: VaultId) -> Result<Left> {
+        let permit = self.system(vault, "expire holds")?;
+        let now = self.now();
+        let snapshot = self.store().snapshot(&permit).await?;
+        let pending = snapshot.holds(HoldState::Pending, 1000).await?;
+        drop(snapshot);
+        let (mut writes, mut preconditions) = (Vec::new(), Vec::new());
+        for mut hold in pending {
+            if hold.expires.is_some_and(|end| end <= now) {
+                hold.state = HoldState::Expired;
+                hold.decided = Some(now);
+                preconditions.push(Precondition::Pending(hold.id));
+                writes.push(Write::Hold(Box::new(hold)));
+            }
+        }
+        if writes.is_empty() {
+            return Ok(Left::Nothing);
+        }
+        let trace = Trace::count(writes.len());
+        self.commit_own(&permit, writes, preconditions, trace, Durability::Strict).await
+    }
+
+    /// Commits the server's own work. When the vault moved underneath, it is done again.
+    async fn commit_own(
+        &self,
+        permit: &Permit,
+        writes: Vec<Write>,
+        preconditions: Vec<Precondition>,
+        trace: Trace,
+        durability: Durability,
+    ) -> Result<Left> {
+        let call = Call::anonymous(PROTOCOL);
+        let (actor, reason, now) = (permit.actor(), permit.operation(), self.now());
+        let audit = self.draft(&call, actor, reason, now, Outcome::Done, trace);
+        let plan = Plan { writes, preconditions, durability, ..Plan::of(audit) };
+        match self.store().commit(permit, plan).await {
+            Ok(_) | Err(CommitError::Stale(_)) => Ok(Left::More),
+            Err(CommitError::Failed(error)) => Err(error),
+        }
+    }
+}
+
+fn vector(models: &yore_embed::Builtin, row: RowKey, text: &str) -> Write {
+    let vector = models.transformer.embed(text);
+    Write::Vector { row, vector: stored(Transformer::ID.as_str(), vector) }
+}
+
+async fn run(engine: Engine, mut stopped: watch::Receiver<bool>) {
+    let mut round: Option<Instant> = None;
+    loop {
+        let mut vaults = std::mem::take(&mut *engine.0.work.touched.lock());
+        if round.is_none_or(|last| last.elapsed() >= ROUND) {
+            match engine.all_vaults().await {
+                Ok(all) => vaults.extend(all),
+                Err(error) => tracing::error!(%error, "the vaults could not be listed"),
+            }
+            round = Some(Instant::now());
+        }
+        for vault in vaults {
+            if finish(&engine, vault, &mut stopped).await.is_none() {
+                return;
+            }
+        }
+        tokio::select! {
+            _ = stopped.wait_for(|stop| *stop) => return,
+            () = engine.0.work.wake.notified() => {}
+            () = tokio::time::sleep(ROUND) => {}
+        }
+    }
+}
+
+/// Works in one vault until nothing is left; `None` when it was told to stop.
+async fn finish(
+    engine: &Engine,
+    vault: VaultId,
+    stopped: &mut watch::Receiver<bool>,
+) -> Option<()> {
+    loop {
+        let begun = Instant::now();
+        let left = match engine.work(vault).await {
+            Ok(left) => left,
+            Err(error) => {
+                tracing::error!(%vault, %error, "background work failed");
+                Left::Nothing
+            }
+        };
+        if *stopped.borrow() {
+            return None;
+        }
+        if left == Left::Nothing {
+            return Some(());
+        }
+        // Resting as long as it worked leaves half of the core to those who wait.
+        tokio::select! {
+            _ = stopped.wait_for(|stop| *stop) => return None,
+            () = tokio::time::sleep(begun.elapsed()) => {}
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How much a caller may do in a minute. Owners are not counted; agents and strangers are.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use yore_domain::audit::Actor;
+use yore_domain::grant::Verb;
+use yore_domain::{Error, GrantId, Result, Timestamp, VaultId};
+use yore_policy::{Need, Permit};
+
+use crate::engine::Settings;
+
+/// Callers whose buckets are kept; full ones are dropped first.
+const CALLERS: usize = 10_000;
+const MINUTE: f64 = 60.0;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Meter {
+    Reads,
+    Writes,
+    Recalls,
+}
+
+type Key = (VaultId, Option<GrantId>, Meter);
+
+/// The buckets of all callers.
+#[derive(Default)]
+pub(crate) struct Budgets(Mutex<HashMap<Key, Bucket>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    left: f64,
+    at: Timestamp,
+}
+
+impl Budgets {
+    /// Takes one from each bucket the operation draws on, or says when to come back.
+    pub(crate) fn spend(
+        &self,
+        settings: &Settings,
+        permit: &Permit,
+        need: Need,
+        now: Timestamp,
+    ) -> Result<()> {
+        let grant = match permit.actor() {
+            Actor::Agent { grant, .. } => Some(grant),
+            Actor::Anonymous => None,
+            Actor::Owner | Actor::Service { .. } | Actor::System { .. } | Actor::Unknown => {
+                return Ok(());
+            }
+        };
+        let reads = [Verb::Read, Verb::Export, Verb::Audit];
+        let only_reads = need.verbs.iter().all(|verb| reads.contains(&verb));
+        let (meter, most) = if only_reads {
+            (Meter::Reads, settings.reads_per_minute)
+        } else {
+            (Meter::Writes, settings.writes_per_minute)
+        };
+        self.take((permit.vault(), grant, meter), most, now)?;
+        if matches!(need.operation, "recall" | "context") {
+            let key = (permit.vault(), grant, Meter::Recalls);
+            self.take(key, settings.recalls_per_minute, now)?;
+        }
+        Ok(())
+    }
+
+    fn take(&self, key: Key, most: Option<u32>, now: Timestamp) -> Result<()> {
+        let Some(most) = most.map(f64::from) else { return Ok(()) };
+        let mut buckets = self.0.lock();
+        if buckets.len() >= CALLERS {
+            buckets.retain(|_, bucket| bucket.refilled(most, now) < most);
+        }
+        let bucket = buckets.entry(key).or_insert(Bucket { left: most, at: now });
+        let left = bucket.refilled(most, now);
+        if left < 1.0 {
+            let wait = if most > 0.0 { (1.0 - left) * MINUTE / most } else { MINUTE };
+            return Err(Error::RateLimited { retry_after: Duration::from_secs_f64(wait) });
+        }
+        *bucket = Bucket { left: left - 1.0, at: now };
+        Ok(())
+    }
+}
+
+impl Bucket {
+    fn refilled(&self, most: f64, now: Timestamp) -> f64 {
+        let seconds = self.at.days_until(now) * 86_400.0;
+        (self.left + seconds * most / MINUTE).min(most)
+    }
+}
+
+impl fmt::Debug for Budgets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budgets").field("callers", &self.0.lock().len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use yore_domain::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_bucket_empties_and_fills_again() {
+        let (budgets, now) = (Budgets::default(), Timestamp::from_millis(0));
+        let key = (VaultId::CATALOG, None, Meter::Reads);
+        let take = |now| budgets.take(key, Some(3), now);
+        for _ in 0..3 {
+            assert!(take(now).is_ok());
+        }
+        let Err(Error::RateLimited { retry_after }) = take(now) else { panic!("not limited") };
+        assert_eq!(retry_after, Duration::from_secs(20));
+        assert!(take(now.plus(Span::seconds(19))).is_err());
+        assert!(take(now.plus(Span::seconds(20))).is_ok());
+        assert!(take(now.plus(Span::seconds(20))).is_err());
+        let other = (VaultId::CATALOG, None, Meter::Writes);
+        assert!(budgets.take(other, Some(1), now).is_ok(), "another bucket");
+        assert!(budgets.take(key, None, now).is_ok(), "no limit");
+    }
+}

@@ -1,0 +1,118 @@
+//! What a protocol hands over with every operation.
+
+use std::fmt;
+
+use yore_canon::key::VerifyingKey;
+use yore_domain::VaultId;
+use yore_domain::grant::Grant;
+use zeroize::Zeroizing;
+
+/// A secret text: never printed, wiped when dropped.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Wraps a secret.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Zeroizing::new(text.into()))
+    }
+
+    /// Reveals it, for hashing or sending.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Which vault is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum VaultRef {
+    /// The one the credential belongs to, or the only one.
+    #[default]
+    Default,
+    /// The vault of this owner in the credential's tenant.
+    Owner(String),
+    /// This one.
+    Id(VaultId),
+}
+
+/// What the caller presents. All of it must hold; none of it widens another.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// A bearer token of ours.
+    pub bearer: Option<Secret>,
+    /// Signed claims, translated by the protocol into the one grant.
+    pub claims: Vec<Claims>,
+    /// What could not be read as a credential; its presence refuses the call.
+    pub unreadable: Option<&'static str>,
+}
+
+/// Signed claims that describe a grant. The protocol translates, the engine verifies.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    /// The grant they describe.
+    pub grant: Grant,
+    /// Whom they are meant for, when they say.
+    pub audience: Vec<String>,
+    /// The proof.
+    pub proof: Proof,
+}
+
+/// A signature over bytes by a key.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The key that is named; its DID must be the grant's issuer.
+    pub key: VerifyingKey,
+    /// The signed bytes.
+    pub message: Vec<u8>,
+    /// The signature.
+    pub signature: Vec<u8>,
+}
+
+/// One operation's surroundings.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What the caller presents.
+    pub credentials: Credentials,
+    /// Which vault.
+    pub vault: VaultRef,
+    /// The protocol it came in by, for the audit chain.
+    pub protocol: &'static str,
+    /// The request's id, for logs and the audit chain.
+    pub request: Option<String>,
+    /// Where it came from.
+    pub source: Option<String>,
+    /// The client's id for the operation: a retry returns the first result.
+    pub operation: Option<String>,
+}
+
+impl Call {
+    /// A call by a protocol with a bearer token.
+    #[must_use]
+    pub fn bearer(protocol: &'static str, token: Secret) -> Self {
+        Self {
+            credentials: Credentials { bearer: Some(token), ..Credentials::default() },
+            ..Self::anonymous(protocol)
+        }
+    }
+
+    /// A call without credentials.
+    #[must_use]
+    pub fn anonymous(protocol: &'static str) -> Self {
+        Self {
+            credentials: Credentials::default(),
+            vault: VaultRef::Default,
+            protocol,
+            request: None,
+            source: None,
+            operation: None,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! From credentials to evidence: all I/O that happens before anything is believed.
+
+use yore_canon::did::Did;
+use yore_canon::key::Signature;
+use yore_domain::grant::Bearer;
+use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
+use yore_policy::{Evidence, Presented, Standing};
+use yore_store::Snapshot;
+
+use crate::call::{Call, Claims, Secret, VaultRef};
+use crate::engine::Engine;
+use crate::token::{self, Shape};
+
+/// Whether an unknown owner gets a vault when the credential may act for any owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Create,
+    Refuse,
+}
+
+/// What a bearer token turned out to be, with the place it points at.
+enum Found {
+    Nothing,
+    InVault(VaultId, Secret),
+    Anywhere(TenantId, Presented),
+}
+
+impl Engine {
+    /// Looks up everything about a caller. Refuses only what names no vault at all.
+    pub(crate) async fn gather(
+        &self,
+        call: &Call,
+        now: Timestamp,
+        unknown: Unknown,
+    ) -> Result<Evidence> {
+        let mut presented = Vec::new();
+        if let Some(reason) = call.credentials.unreadable {
+            presented.push(Presented::Unreadable { reason });
+        }
+        let found = self.find_bearer(call, now).await?;
+        let vault = self.find_asked(call, &found, now, unknown).await?;
+        let permit = self.system(vault, "look up credentials")?;
+        let snapshot = self.store().snapshot(&permit).await?;
+        match found {
+            Found::Nothing => {}
+            Found::Anywhere(_, proof) => presented.push(proof),
+            Found::InVault(home, secret) => {
+                if home != vault {
+                    return Err(Error::forbidden("the credential is for another vault"));
+                }
+                presented.push(stored(&*snapshot, &secret).await?);
+            }
+        }
+        for claims in &call.credentials.claims {
+            presented.push(self.weigh(&*snapshot, vault, claims).await?);
+        }
+        let open = snapshot.setting("public_reads").await?;
+        let public_reads = open.and_then(|value| value.as_bool()).unwrap_or(false);
+        Ok(Evidence { vault, presented, public_reads })
+    }
+
+    async fn find_bearer(&self, call: &Call, now: Timestamp) -> Result<Found> {
+        let Some(secret) = &call.credentials.bearer else { return Ok(Found::Nothing) };
+        Ok(match token::shape(secret) {
+            Err(_) => Found::Anywhere(
+                TenantId::DEFAULT,
+                Presented::Unreadable { reason: "the token is not one of ours" },
+            ),
+            Ok(Shape::Vault(vault)) => Found::InVault(vault, secret.clone()),
+            Ok(Shape::Proof(_)) => {
+                let proven = token::proves(secret, &self.0.parts.local_key, now);
+                Found::Anywhere(TenantId::DEFAULT, Presented::MasterKey { proven })
+            }
+            Ok(Shape::Service(tenant)) => {
+                let permit = self.system(VaultId::CATALOG, "look up credentials")?;
+                let snapshot = self.store().snapshot(&permit).await?;
+                let mut found = stored(&*snapshot, secret).await?;
+                if let Presented::Token { token, .. } = &mut found
+                    && token.as_ref().is_some_and(|t| t.bearer != Bearer::Service(tenant))
+                {
+                    *token = None;
+                }
+                Found::Anywhere(tenant, found)
+            }
+        })
+    }
+
+    async fn find_asked(
+        &self,
+        call: &Call,
+        found: &Found,
+        now: Timestamp,
+        unknown: Unknown,
+    ) -> Result<VaultId> {
+        let nobody = || match found {
+            Found::Nothing => Error::unauthenticated("no credential was presented"),
+            Found::InVault(..) | Found::Anywhere(..) => {
+                Error::unauthenticated("the token is unknown, expired or revoked")
+            }
+        };
+        let asked = match (&call.vault, found) {
+            (VaultRef::Id(vault), _) | (VaultRef::Default, Found::InVault(vault, _)) => *vault,
+            (VaultRef::Default, Found::Anywhere(tenant, _)) if *tenant != TenantId::DEFAULT => {
+                return Err(Error::invalid("vault", "the owner must be named"));
+            }
+            (VaultRef::Default, Found::Nothing | Found::Anywhere(..)) => {
+                return self.default_vault().await;
+            }
+            (VaultRef::Owner(owner), _) => {
+                let tenant = match found {
+                    Found::Anywhere(tenant, _) => *tenant,
+                    Found::Nothing | Found::InVault(..) => TenantId::DEFAULT,
+                };
+                if let Some(vault) = self.find_vault(tenant, owner).await? {
+                    return Ok(vault);
+                }
+                return match found {
+                    Found::Anywhere(_, proof) if may_create(proof, now) => match unknown {
+                        Unknown::Create => self.create_vault(tenant, owner).await,
+                        Unknown::Refuse => Err(Error::NotFound),
+                    },
+                    Found::Nothing | Found::Anywhere(..) => Err(nobody()),
+                    Found::InVault(..) => {
+                        Err(Error::forbidden("the credential is for another vault"))
+                    }
+                };
+            }
+        };
+        if asked == VaultId::CATALOG {
+            return if has_master_key(found) { Ok(asked) } else { Err(nobody()) };
+        }
+        let permit = self.system(asked, "look up credentials")?;
+        match self.keeper().info(&permit).await? {
+            Some(info) if has_master_key(found) || home_of(found, info.tenant) => Ok(asked),
+            Some(_) | None => Err(nobody()),
+        }
+    }
+
+    /// Verifies signed claims and finds out how their signer stands to the vault.
+    async fn weigh(
+        &self,
+        snapshot: &dyn Snapshot,
+        vault: VaultId,
+        claims: &Claims,
+    ) -> Result<Presented> {
+        let Claims { grant, audience, proof } = claims;
+        let signer = Did::of_key(&proof.key);
+        let signature = signer.as_str() == grant.issuer
+            && Signature::from_slice(proof.key.algorithm(), &proof.signature)
+                .is_ok_and(|signature| proof.key.verify(&proof.message, &signature).is_ok());
+        let permit = self.system(vault, "look up credentials")?;
+        let owner = self.keeper().info(&permit).await?.map(|info| info.did);
+        let settings = self.settings();
+        let issuer = if owner.as_deref() == Some(&grant.issuer) {
+            Standing::Owner
+        } else if settings.did == grant.issuer {
+            Standing::Server
+        } else if settings.issuers.contains(&grant.issuer) {
+            Standing::Configured
+        } else {
+            Standing::Stranger
+        };
+        let audience = (!audience.is_empty()).then(|| {
+            audience.iter().any(|name| settings.did == *name || settings.audiences.contains(name))
+        });
+        let revoked = snapshot.setting(&revocation(grant.id)).await?.is_some();
+        let grant = Box::new(grant.clone());
+        Ok(Presented::Claims { grant, signature, issuer, audience, revoked })
+    }
+}
+
+/// The setting that says a grant was revoked, whether or not its row is kept here.
+pub(crate) fn revocation(grant: yore_domain::GrantId) -> String {
+    format!("revoked:{grant}")
+}
+
+/// Whoever holds the master key may open every vault, and nobody else the catalog.
+fn has_master_key(found: &Found) -> bool {
+    matches!(found, Found::Anywhere(_, Presented::MasterKey { proven: true }))
+}
+
+/// A service serves the owners of its own tenant.
+fn home_of(found: &Found, tenant: TenantId) -> bool {
+    match found {
+        Found::Anywhere(home, _) => *home == tenant,
+        Found::Nothing | Found::InVault(..) => true,
+    }
+}
+
+fn may_create(proof: &Presented, now: Timestamp) -> bool {
+    match proof {
+        Presented::MasterKey { proven } => *proven,
+        Presented::Token { token, .. } => token.as_ref().is_some_and(|t| t.holds_at(now)),
+        Presented::Claims { .. } | Presented::Unreadable { .. } => false,
+    }
+}
+
+async fn stored(snapshot: &dyn Snapshot, secret: &Secret) -> Result<Presented> {
+    let token = snapshot.token(&token::digest(secret)).await?.map(Box::new);
+    let grant = match token.as_ref().map(|token| &token.bearer) {
+        Some(Bearer::Grant(id)) => snapshot.grant(*id).await?.map(Box::new),
+        Some(Bearer::Owner | Bearer::Service(_)) | None => None,
+    };
+    Ok(Presented::Token { token, grant })
+}

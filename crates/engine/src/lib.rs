@@ -1,0 +1,45 @@
+//! The pipeline: the only crate that calls policy and store.
+//!
+//! Every operation, whichever protocol it came in by, walks the same way: credentials become
+//! evidence, evidence a principal, the principal a permit; facts are read through the
+//! permit's lens, judged, planned and committed together with their audit entry, and what
+//! changed is published from the outbox. There is no second way in. Protocol crates build a
+//! [`Call`], choose an operation, and translate the answer.
+//!
+//! Start at [`Engine`], then `run.rs` (reads) and `mutate.rs` (writes); each operation has a
+//! file of its own under `ops/`.
+
+mod ask;
+mod background;
+mod budget;
+mod call;
+mod clock;
+mod engine;
+mod evidence;
+mod feed;
+mod mutate;
+pub mod ops;
+mod run;
+pub mod token;
+
+pub use background::Background;
+pub use call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
+pub use clock::{Clock, FixedClock};
+pub use engine::{DEFAULT_OWNER, Engine, Parts, Settings};
+pub use feed::Event;
+pub use mutate::{Effect, Head, Mutated, Wish};
+pub use ops::DryRun;
+pub use ops::audit::AuditQuery;
+pub use ops::context::Context;
+pub use ops::converse::Conversed;
+pub use ops::expire::Expired;
+pub use ops::export::Item;
+pub use ops::get::Reference;
+pub use ops::grants::{GrantRequest, Issued};
+pub use ops::import::Imported;
+pub use ops::recall::{Found, Hit, Recalled};
+pub use ops::review::{Decision, Reviewed};
+pub use ops::tokens::TokenKind;
+pub use ops::undo::{Undo, Undone};
+pub use yore_store::keeper::{Health, Traces, VaultInfo};
+pub use yore_store::snapshot::Census;

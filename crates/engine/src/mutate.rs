@@ -1,0 +1,333 @@
+//! Changing memories: facts, judgement, and the plan that follows from the verdict.
+
+use std::collections::BTreeSet;
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use yore_domain::audit::{Outcome, Target};
+use yore_domain::class::Surface;
+use yore_domain::grant::{Verb, Verbs};
+use yore_domain::hold::{Hold, HoldReason, HoldState, Rule};
+use yore_domain::memory::{Content, Memory, Version};
+use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
+use yore_policy::{Facts, Need, Permit, Verdict, judge};
+use yore_store::snapshot::Epochs;
+use yore_store::{Precondition, Snapshot, Write};
+
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::ops::{self, diff};
+use crate::run::{Act, Planned, Session, Trace};
+
+/// How long a hold waits for a decision.
+const HOLD_LIFE: Span = Span::days(30);
+
+/// What the caller wishes besides the change itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wish {
+    /// A person shall approve it first.
+    #[serde(default)]
+    pub approval: bool,
+    /// Names under which the caller will ask for the memory later.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Store it even if exactly this was said before.
+    #[serde(default)]
+    pub keep_duplicate: bool,
+}
+
+/// What a mutation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// A new memory.
+    Created,
+    /// The same was known; it was reinforced.
+    Merged,
+    /// A new version.
+    Revised,
+    /// Out of recall.
+    Tombstoned,
+    /// Gone for good.
+    Erased,
+    /// Nothing had to change.
+    Unchanged,
+}
+
+/// The answer to a mutation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mutated {
+    /// What happened.
+    pub effect: Effect,
+    /// The memories it happened to, the surviving one first.
+    pub memories: Vec<Head>,
+}
+
+/// A memory and its head after the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The memory.
+    pub memory: MemoryId,
+    /// The head's number.
+    pub number: u32,
+    /// The head's own id.
+    pub version: VersionId,
+}
+
+impl Head {
+    pub(crate) const fn of(version: &Version) -> Self {
+        Self { memory: version.memory, number: version.number, version: version.id }
+    }
+}
+
+impl Mutated {
+    pub(crate) fn one(effect: Effect, version: &Version) -> Self {
+        Self { effect, memories: vec![Head::of(version)] }
+    }
+}
+
+/// A mutation on its way through the pipeline.
+#[derive(Debug, Serialize)]
+pub(crate) struct Mutate {
+    pub(crate) mutation: Mutation,
+    pub(crate) wish: Wish,
+}
+
+/// What planning a mutation needs to know.
+pub(crate) struct Ground<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) permit: &'a Permit,
+    pub(crate) snapshot: &'a dyn Snapshot,
+    pub(crate) now: Timestamp,
+    /// The agent the change is written down under; absent for the owner.
+    pub(crate) writer: Option<String>,
+    pub(crate) targets: Vec<Memory>,
+    pub(crate) wish: &'a Wish,
+}
+
+/// The row changes of a mutation.
+pub(crate) struct Steps {
+    pub(crate) output: Mutated,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) preconditions: Vec<Precondition>,
+}
+
+impl Engine {
+    /// Changes memories, or holds the change for a person ([`Error::Held`]).
+    pub async fn mutate(&self, call: &Call, mutation: Mutation, wish: Wish) -> Result<Mutated> {
+        self.act(call, &Mutate { mutation, wish }).await
+    }
+}
+
+impl Act for Mutate {
+    type Output = Mutated;
+
+    fn need(&self) -> Need {
+        let mut verbs = vec![Verb::Write];
+        match &self.mutation {
+            Mutation::Remember { draft, .. } => {
+                if cites(&draft.content) {
+                    verbs.push(Verb::Derive);
+                }
+            }
+            Mutation::Forget { depth: Depth::Erase, .. } => verbs.push(Verb::Erase),
+            Mutation::Revise { .. }
+            | Mutation::Relabel { .. }
+            | Mutation::Forget { depth: Depth::Tombstone, .. }
+            | Mutation::Merge { .. }
+            | Mutation::Restore { .. } => {}
+        }
+        let operation = self.mutation.name();
+        Need { operation, verbs: Verbs::of(&verbs), surface: Surface::Retrieval }
+    }
+
+    fn validate(&self) -> Result<()> {
+        match &self.mutation {
+            Mutation::Remember { draft, .. } => draft.validate(),
+            Mutation::Forget { memories, .. } if memories.is_empty() => {
+                Err(Error::invalid("memories", "must not be empty"))
+            }
+            Mutation::Merge { canonical, duplicates, .. }
+                if duplicates.is_empty() || duplicates.contains(canonical) =>
+            {
+                Err(Error::invalid(
+                    "duplicates",
+                    "must name at least one memory other than the canonical one",
+                ))
+            }
+            Mutation::Revise { .. }
+            | Mutation::Relabel { .. }
+            | Mutation::Forget { .. }
+            | Mutation::Merge { .. }
+            | Mutation::Restore { .. } => Ok(()),
+        }
+    }
+
+    fn plan<'a>(
+        &'a self,
+        engine: &'a Engine,
+        call: &'a Call,
+        session: &'a Session,
+        snapshot: &'a dyn Snapshot,
+    ) -> BoxFuture<'a, Result<Planned<Mutated>>> {
+        Box::pin(async move {
+            let ground = Ground {
+                engine,
+                permit: &session.permit,
+                snapshot,
+                now: session.now,
+                writer: session.permit.principal().agent().map(str::to_owned),
+                targets: targets(snapshot, session.namespace(), &self.mutation).await?,
+                wish: &self.wish,
+            };
+            let rules = snapshot.rules().await?;
+            let epochs = snapshot.epochs().await?;
+            let mut planned = match ground.weigh(&self.mutation, &rules, None).await? {
+                Weighed::Commit(steps) => done(steps),
+                Weighed::Hold(reason, after) => {
+                    let lines = diff::lines(&ground.targets, &self.mutation, after.as_deref());
+                    held(&ground, call, &self.mutation, reason, lines)
+                }
+            };
+            planned.preconditions.push(Precondition::RuleEpoch(epochs.rules));
+            if !session.permit.principal().grants().is_empty() {
+                planned.preconditions.push(Precondition::GrantEpoch(epochs.grants));
+            }
+            Ok(planned)
+        })
+    }
+}
+
+/// A judged mutation.
+pub(crate) enum Weighed {
+    Commit(Steps),
+    Hold(HoldReason, Option<Box<Content>>),
+}
+
+impl Ground<'_> {
+    /// Judges a mutation and, when it may happen, works out its row changes.
+    pub(crate) async fn weigh(
+        &self,
+        mutation: &Mutation,
+        rules: &[Rule],
+        approved_by: Option<&str>,
+    ) -> Result<Weighed> {
+        let after = ops::after(self, mutation).await?;
+        if let Some(content) = &after {
+            content.validate()?;
+        }
+        let facts = Facts {
+            targets: self.targets.iter().collect(),
+            after: after.as_ref(),
+            rules,
+            wants_approval: self.wish.approval,
+            approved_by,
+        };
+        match judge(self.permit, mutation, &facts, self.now) {
+            Verdict::Refuse(error) => Err(error),
+            Verdict::Hold(reason) => Ok(Weighed::Hold(reason, after.map(Box::new))),
+            Verdict::Commit => Ok(Weighed::Commit(ops::steps(self, mutation, after).await?)),
+        }
+    }
+
+    /// The one target of a mutation that has one.
+    pub(crate) fn target(&self) -> Result<&Memory> {
+        self.targets.first().ok_or(Error::NotFound)
+    }
+
+    /// What must be said of a target so that nobody else moved it meanwhile.
+    pub(crate) fn unmoved(&self) -> Vec<Precondition> {
+        self.targets
+            .iter()
+            .map(|target| Precondition::Head(target.head.memory, Some(target.head.number)))
+            .collect()
+    }
+}
+
+/// Loads what a mutation names, once each. What the lens hides is missing; the ids an agent
+/// chose are names of its own.
+pub(crate) async fn targets(
+    snapshot: &dyn Snapshot,
+    namespace: &str,
+    mutation: &Mutation,
+) -> Result<Vec<Memory>> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for id in mutation.targets() {
+        let id = ops::get::chosen_memory(namespace, snapshot, id).await?;
+        if !seen.insert(id) {
+            return Err(Error::invalid("memories", "the same memory is named twice"));
+        }
+        found.push(snapshot.memory(id).await?.ok_or(Error::NotFound)?);
+    }
+    Ok(found)
+}
+
+pub(crate) fn done(steps: Steps) -> Planned<Mutated> {
+    let targets = steps
+        .output
+        .memories
+        .iter()
+        .map(|head| Target { memory: head.memory, number: Some(head.number), digest: None })
+        .collect();
+    let mut planned = Planned::done(steps.output, steps.writes);
+    planned.preconditions = steps.preconditions;
+    planned.trace = Trace { targets, ..Trace::default() };
+    planned
+}
+
+/// The plan of an operation that waits.
+pub(crate) fn held(
+    ground: &Ground<'_>,
+    call: &Call,
+    mutation: &Mutation,
+    reason: HoldReason,
+    lines: Vec<yore_domain::hold::DiffLine>,
+) -> Planned<Mutated> {
+    let principal = ground.permit.principal();
+    let hold = Hold {
+        id: HoldId::random(),
+        mutation: mutation.clone(),
+        reason,
+        diff: lines,
+        judged: ground.targets.iter().map(|t| (t.head.memory, t.head.number)).collect(),
+        agent: ground.writer.clone(),
+        grant: principal.grants().first().map(|grant| grant.id),
+        protocol: call.protocol.to_owned(),
+        asked: ground.now,
+        expires: Some(ground.now.plus(HOLD_LIFE)),
+        state: HoldState::Pending,
+        decided_by: None,
+        decided: None,
+        note: None,
+        outcome: None,
+    };
+    let mut planned = Planned::done(
+        Mutated { effect: Effect::Unchanged, memories: Vec::new() },
+        vec![Write::Hold(Box::new(hold.clone()))],
+    );
+    planned.outcome = Outcome::Held { hold: hold.id };
+    planned.trace.targets = ground
+        .targets
+        .iter()
+        .map(|t| Target { memory: t.head.memory, number: Some(t.head.number), digest: None })
+        .collect();
+    planned
+}
+
+/// Whether content rests on other memories, which needs its own verb.
+pub(crate) fn cites(content: &Content) -> bool {
+    content.relations.iter().any(|relation| relation.kind == "derived_from")
+        || content.provenance.evidence.iter().any(|evidence| is_memory(&evidence.reference))
+        || !content.provenance.messages.is_empty()
+}
+
+fn is_memory(reference: &str) -> bool {
+    reference.starts_with("urn:") || reference.parse::<MemoryId>().is_ok()
+}
+
+/// Numbers that must not have moved between judging and committing.
+pub(crate) fn epochs(found: Epochs) -> Vec<Precondition> {
+    vec![Precondition::RuleEpoch(found.rules), Precondition::GrantEpoch(found.grants)]
+}

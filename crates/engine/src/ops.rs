@@ -1,0 +1,74 @@
+//! One file per operation. Mutations are planned here; everything else runs by itself.
+
+pub mod attach;
+pub mod audit;
+pub mod context;
+pub mod converse;
+pub(crate) mod diff;
+pub mod expire;
+pub mod export;
+pub mod feedback;
+mod forget;
+pub mod get;
+pub mod grants;
+pub mod import;
+pub mod keep;
+pub mod list;
+mod merge;
+mod prior;
+pub mod recall;
+mod relabel;
+mod remember;
+mod restore;
+pub mod review;
+mod revise;
+pub mod rules;
+mod shown;
+pub mod tokens;
+pub mod undo;
+
+use serde::{Deserialize, Serialize};
+use yore_domain::Result;
+use yore_domain::memory::Content;
+use yore_domain::mutation::Mutation;
+
+use crate::mutate::{Ground, Steps};
+
+pub(crate) use remember::indexing;
+
+/// Whether to only say what would happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DryRun {
+    /// Do it.
+    #[default]
+    No,
+    /// Change nothing.
+    Yes,
+}
+
+/// What the target would say afterwards, where a mutation changes what it says.
+pub(crate) async fn after(ground: &Ground<'_>, mutation: &Mutation) -> Result<Option<Content>> {
+    match mutation {
+        Mutation::Revise { patch, .. } => Ok(Some(revise::after(ground.target()?, patch))),
+        Mutation::Relabel { change, .. } => Ok(Some(relabel::after(ground.target()?, change))),
+        Mutation::Restore { number, .. } => restore::after(ground, *number).await.map(Some),
+        Mutation::Remember { .. } | Mutation::Forget { .. } | Mutation::Merge { .. } => Ok(None),
+    }
+}
+
+/// The row changes of a mutation that may happen.
+pub(crate) async fn steps(
+    ground: &Ground<'_>,
+    mutation: &Mutation,
+    after: Option<Content>,
+) -> Result<Steps> {
+    match mutation {
+        Mutation::Remember { draft, id } => remember::steps(ground, draft, *id).await,
+        Mutation::Revise { patch, .. } => revise::steps(ground, patch, after),
+        Mutation::Relabel { .. } => relabel::steps(ground, after),
+        Mutation::Forget { depth, .. } => forget::steps(ground, *depth),
+        Mutation::Merge { strategy, .. } => merge::steps(ground, *strategy),
+        Mutation::Restore { number, .. } => restore::steps(ground, *number, after).await,
+    }
+}

@@ -1,0 +1,243 @@
+//! Conversations: appended to, read, and erased; never edited.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use yore_domain::class::Surface;
+use yore_domain::conversation::{Conversation, Message};
+use yore_domain::grant::{Verb, Verbs};
+use yore_domain::query::{Filter, Page, PageRequest};
+use yore_domain::{ConversationId, Error, MessageId, Result, limits};
+use yore_policy::Need;
+use yore_store::plan::AliasTarget;
+use yore_store::{Precondition, Snapshot, Write};
+
+use super::get::conversation_named;
+use super::list::bounded;
+use super::remember::text_indexing;
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::run::{Planned, Session, Trace};
+
+/// Messages one call may append.
+const MESSAGES: usize = 10_000;
+
+/// What appending did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conversed {
+    /// The conversation; not the id the caller gave when an agent chose one.
+    pub conversation: ConversationId,
+    /// Messages that are new.
+    pub appended: usize,
+    /// Messages that were there already and stay as they are.
+    pub duplicates: usize,
+}
+
+impl Engine {
+    /// Appends messages to a conversation, beginning it when it is not there.
+    pub async fn converse(
+        &self,
+        call: &Call,
+        conversation: Conversation,
+        messages: Vec<Message>,
+    ) -> Result<Conversed> {
+        let need = Need::one("converse", Verb::Write);
+        let input = (conversation, messages);
+        self.change(call, need, input, |engine, session, snapshot, (conversation, messages)| {
+            Box::pin(async move {
+                let mut planned = append(engine, session, snapshot, conversation, messages).await?;
+                let said = &planned.output;
+                planned.trace = Trace::count(said.appended)
+                    .with("conversation", said.conversation.to_string())
+                    .with("duplicates", said.duplicates);
+                Ok(planned)
+            })
+        })
+        .await
+    }
+
+    /// Returns a conversation without its messages, and how many there are.
+    pub async fn conversation(
+        &self,
+        call: &Call,
+        conversation: ConversationId,
+    ) -> Result<(Conversation, u64)> {
+        let need = Need::one("conversation", Verb::Read);
+        self.look(call, need, conversation, |_, session, snapshot, id| {
+            Box::pin(async move {
+                let id = conversation_named(session, snapshot, *id).await?;
+                let found = snapshot.conversation(id).await?.ok_or(Error::NotFound)?;
+                Ok((found, Trace::default().with("conversation", id.to_string())))
+            })
+        })
+        .await
+    }
+
+    /// Lists conversations, by when they were last added to.
+    pub async fn conversations(
+        &self,
+        call: &Call,
+        filter: Filter,
+        page: PageRequest,
+    ) -> Result<Page<(Conversation, u64)>> {
+        let need = Need::one("conversations", Verb::Read);
+        self.look(call, need, (filter, page), |_, _, snapshot, (filter, page)| {
+            Box::pin(async move {
+                let found = snapshot.conversations(filter, &bounded(page)?).await?;
+                let trace = Trace::count(found.items.len());
+                Ok((found, trace))
+            })
+        })
+        .await
+    }
+
+    /// Returns messages of a conversation from a position on.
+    pub async fn messages(
+        &self,
+        call: &Call,
+        conversation: ConversationId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let need = Need::one("messages", Verb::Read);
+        self.look(call, need, (conversation, from, limit), |_, session, snapshot, input| {
+            Box::pin(async move {
+                let (id, from, limit) = input;
+                if *limit == 0 {
+                    return Err(Error::invalid("limit", "must be at least 1"));
+                }
+                let id = conversation_named(session, snapshot, *id).await?;
+                snapshot.conversation(id).await?.ok_or(Error::NotFound)?;
+                let found = snapshot.messages(id, *from, (*limit).min(limits::PAGE)).await?;
+                let trace = Trace::count(found.len()).with("conversation", id.to_string());
+                Ok((found, trace))
+            })
+        })
+        .await
+    }
+
+    /// Removes a conversation and all its messages for good; returns how many there were.
+    pub async fn erase_conversation(
+        &self,
+        call: &Call,
+        conversation: ConversationId,
+    ) -> Result<u64> {
+        self.change(
+            call,
+            erasing("erase-conversation"),
+            conversation,
+            |_, session, snapshot, id| {
+                Box::pin(async move {
+                    let id = conversation_named(session, snapshot, *id).await?;
+                    let messages = erasable(session, snapshot, id).await?;
+                    let trace = Trace::default()
+                        .with("conversation", id.to_string())
+                        .with("messages", messages);
+                    let mut planned = Planned::done(messages, vec![Write::EraseConversation(id)]);
+                    planned.preconditions.push(Precondition::Conversation(id, true));
+                    Ok(planned.traced(trace))
+                })
+            },
+        )
+        .await
+    }
+
+    /// Removes one message for good.
+    pub async fn erase_message(
+        &self,
+        call: &Call,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<()> {
+        let need = erasing("erase-message");
+        self.change(call, need, (conversation, message), |_, session, snapshot, input| {
+            Box::pin(async move {
+                let id = conversation_named(session, snapshot, input.0).await?;
+                erasable(session, snapshot, id).await?;
+                snapshot.message(id, input.1).await?.ok_or(Error::NotFound)?;
+                let trace = Trace::default().with("conversation", id.to_string());
+                let mut planned = Planned::done((), vec![Write::EraseMessage(id, input.1)]);
+                planned.preconditions.push(Precondition::Conversation(id, true));
+                Ok(planned.traced(trace))
+            })
+        })
+        .await
+    }
+}
+
+fn erasing(operation: &'static str) -> Need {
+    let verbs = Verbs::of(&[Verb::Write, Verb::Erase]);
+    Need { operation, verbs, surface: Surface::Retrieval }
+}
+
+async fn erasable(session: &Session, snapshot: &dyn Snapshot, id: ConversationId) -> Result<u64> {
+    let (conversation, messages) = snapshot.conversation(id).await?.ok_or(Error::NotFound)?;
+    session.permit.may_write(&conversation.class())?;
+    Ok(messages)
+}
+
+/// Plans appending. What is there already stays as it is, so that a retry changes nothing.
+pub(crate) async fn append(
+    engine: &Engine,
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    asked: &Conversation,
+    messages: &[Message],
+) -> Result<Planned<Conversed>> {
+    asked.validate()?;
+    if messages.len() > MESSAGES {
+        return Err(Error::too_large("messages", MESSAGES));
+    }
+    messages.iter().try_for_each(Message::validate)?;
+    session.permit.may_write(&asked.class())?;
+    let mut id = conversation_named(session, snapshot, asked.id).await?;
+    let known = snapshot.conversation(id).await?.map(|(known, _)| known);
+    let mut writes = Vec::new();
+    match &known {
+        Some(known) => session.permit.may_write(&known.class())?,
+        // An id that an agent chose is a name of its own: it cannot ask whether one is taken.
+        None if !session.namespace().is_empty() => {
+            id = ConversationId::random();
+            writes.push(Write::Alias {
+                namespace: session.namespace().to_owned(),
+                name: asked.id.to_string(),
+                target: AliasTarget::Conversation(id),
+            });
+        }
+        None => {}
+    }
+    let mut said = BTreeSet::new();
+    let mut fresh = Vec::new();
+    for message in messages {
+        let there = known.is_some() && snapshot.message(id, message.id).await?.is_some();
+        if !there && said.insert(message.id) {
+            fresh.push(message);
+        }
+    }
+    let mut head = Conversation { id, ..asked.clone() };
+    let last = fresh.iter().map(|message| message.at).max();
+    head.updated = [last, known.as_ref().map(|known| known.updated)]
+        .into_iter()
+        .flatten()
+        .fold(head.updated, Ord::max);
+    if let Some(known) = &known {
+        head.created = known.created.min(head.created);
+    }
+    if known.as_ref() != Some(&head) {
+        // The head comes first, for messages take their class from it; its name comes after.
+        writes.insert(0, Write::Conversation(Box::new(head)));
+    }
+    let output = Conversed {
+        conversation: id,
+        appended: fresh.len(),
+        duplicates: messages.len() - fresh.len(),
+    };
+    writes.extend(fresh.into_iter().map(|message| Write::Message {
+        conversation: id,
+        indexing: text_indexing(engine, &message.text),
+        message: Box::new(message.clone()),
+    }));
+    let mut planned = Planned::done(output, writes);
+    planned.preconditions.push(Precondition::Conversation(id, known.is_some()));
+    Ok(planned)
+}

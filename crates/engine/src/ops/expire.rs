@@ -1,0 +1,149 @@
+//! Expiry by policy: what is old, unsure or unused is forgotten, archived or ranked down.
+
+use serde::{Deserialize, Serialize};
+use yore_domain::grant::Verb;
+use yore_domain::memory::Memory;
+use yore_domain::mutation::{Depth, ExpiryAction, ExpiryPolicy, Mutation};
+use yore_domain::query::{Filter, PageRequest};
+use yore_domain::{Error, MemoryId, Result, Timestamp, limits};
+use yore_policy::Need;
+use yore_store::{Snapshot, Write};
+
+use super::DryRun;
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::mutate::{Ground, Weighed, Wish, epochs};
+use crate::run::{Planned, Session, Trace};
+
+/// The tag of what expiry archived.
+const ARCHIVED: &str = "archived";
+
+/// What an expiry took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expired {
+    /// The memories the policy matched.
+    pub matched: Vec<MemoryId>,
+}
+
+#[derive(Debug, Serialize)]
+struct Expire {
+    policy: ExpiryPolicy,
+    action: ExpiryAction,
+    dry_run: DryRun,
+}
+
+impl Engine {
+    /// Applies an expiry policy to what the caller sees and may write.
+    pub async fn expire(
+        &self,
+        call: &Call,
+        policy: ExpiryPolicy,
+        action: ExpiryAction,
+        dry_run: DryRun,
+    ) -> Result<Expired> {
+        let need = Need::one("expire", Verb::Write);
+        let input = Expire { policy, action, dry_run };
+        self.change(call, need, input, |engine, session, snapshot, input| {
+            Box::pin(plan(engine, session, snapshot, input))
+        })
+        .await
+    }
+}
+
+async fn plan(
+    engine: &Engine,
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    input: &Expire,
+) -> Result<Planned<Expired>> {
+    if input.policy.is_empty() {
+        return Err(Error::invalid("policy", "must demand something, or it would take everything"));
+    }
+    let targets = matching(session, snapshot, &input.policy).await?;
+    let matched: Vec<MemoryId> = targets.iter().map(|target| target.head.memory).collect();
+    let trace = Trace::count(matched.len()).touching(matched.iter().copied());
+    let output = Expired { matched: matched.clone() };
+    if input.dry_run == DryRun::Yes || matched.is_empty() {
+        let trace = trace.with("dry_run", input.dry_run == DryRun::Yes);
+        return Ok(Planned::done(output, Vec::new()).traced(trace));
+    }
+    if input.action == ExpiryAction::Demote {
+        let demote = |memory| Write::Demote { memory, demoted: true };
+        return Ok(Planned::done(output, matched.into_iter().map(demote).collect()).traced(trace));
+    }
+    let wish = Wish::default();
+    let ground = Ground {
+        engine,
+        permit: &session.permit,
+        snapshot,
+        now: session.now,
+        writer: session.permit.principal().agent().map(str::to_owned),
+        targets,
+        wish: &wish,
+    };
+    let reason = Some("expiry policy".to_owned());
+    let forget = Mutation::Forget { memories: matched, depth: Depth::Tombstone, reason };
+    let rules = snapshot.rules().await?;
+    let mut steps = match ground.weigh(&forget, &rules, None).await? {
+        Weighed::Commit(steps) => steps,
+        Weighed::Hold(..) => {
+            return Err(Error::forbidden("a rule asks for approval of what would be forgotten"));
+        }
+    };
+    if input.action == ExpiryAction::Archive {
+        archive(&mut steps.writes);
+    }
+    let mut planned = Planned::done(output, steps.writes).traced(trace);
+    planned.preconditions = steps.preconditions;
+    planned.preconditions.extend(epochs(snapshot.epochs().await?));
+    Ok(planned)
+}
+
+fn archive(writes: &mut [Write]) {
+    for write in writes {
+        if let Write::Version { version, .. } = write
+            && !version.content.tags.iter().any(|tag| tag == ARCHIVED)
+        {
+            version.content.tags.push(ARCHIVED.to_owned());
+        }
+    }
+}
+
+/// Every live memory the policy takes and the caller may write.
+async fn matching(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    policy: &ExpiryPolicy,
+) -> Result<Vec<Memory>> {
+    let filter = Filter {
+        kinds: policy.kind.into_iter().collect(),
+        // A memory made exactly that long ago counts, and `until` leaves its end out.
+        until: policy
+            .older_than
+            .map(|span| Timestamp::from_micros(session.now.minus(span).micros() + 1)),
+        ..Filter::default()
+    };
+    let mut page = PageRequest { limit: limits::PAGE, ..PageRequest::default() };
+    let mut found = Vec::new();
+    loop {
+        let some = snapshot.memories(&filter, &page).await?;
+        found.extend(some.items.into_iter().filter(|memory| {
+            taken(policy, memory, session.now)
+                && session.permit.may_write(&memory.head.class()).is_ok()
+        }));
+        match some.next {
+            Some(next) => page.after = Some(next),
+            None => return Ok(found),
+        }
+    }
+}
+
+fn taken(policy: &ExpiryPolicy, memory: &Memory, now: Timestamp) -> bool {
+    let ExpiryPolicy { older_than, kind, confidence_below, unused_for } = policy;
+    let Memory { head, since, usage, .. } = memory;
+    older_than.is_none_or(|span| head.time.created <= now.minus(span))
+        && kind.is_none_or(|kind| head.content.kind == kind)
+        && confidence_below
+            .is_none_or(|bar| head.content.lifecycle.confidence.is_some_and(|sure| sure < bar))
+        && unused_for.is_none_or(|span| usage.recalled.unwrap_or(*since) <= now.minus(span))
+}

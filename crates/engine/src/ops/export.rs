@@ -1,0 +1,146 @@
+//! Taking everything out: memories with their history, then conversations, then the profile.
+
+use serde::{Deserialize, Serialize};
+use yore_domain::class::Surface;
+use yore_domain::conversation::{Conversation, Message};
+use yore_domain::grant::{Verb, Verbs};
+use yore_domain::memory::{Memory, Status, Version};
+use yore_domain::profile::Profile;
+use yore_domain::query::{Filter, Order, Page, PageRequest, Position};
+use yore_domain::{ConversationId, MemoryId, Result, Timestamp, limits};
+use yore_policy::Need;
+use yore_store::Snapshot;
+
+use super::list::bounded;
+use super::shown::shown;
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::run::{Session, Trace};
+
+/// Where the memories end and the conversations begin.
+const CONVERSATIONS: Position = Position { at: Timestamp::MAX, id: [0xff; 16] };
+
+/// One thing of a vault, whole: a line of the native form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "item", rename_all = "lowercase")]
+pub enum Item {
+    /// A memory with its versions, oldest first.
+    Memory {
+        /// The versions.
+        versions: Vec<Version>,
+    },
+    /// A conversation with its messages.
+    Conversation {
+        /// Its head.
+        conversation: Box<Conversation>,
+        /// Its messages, in order.
+        messages: Vec<Message>,
+    },
+    /// A profile.
+    Profile(Profile),
+}
+
+impl Engine {
+    /// Takes out a page of what the caller may export, oldest first.
+    pub async fn export(
+        &self,
+        call: &Call,
+        filter: Filter,
+        page: PageRequest,
+    ) -> Result<Page<Item>> {
+        let verbs = Verbs::of(&[Verb::Export]);
+        let need = Need { operation: "export", verbs, surface: Surface::Export };
+        self.look(call, need, (filter, page), |_, session, snapshot, (filter, page)| {
+            Box::pin(async move {
+                let page = PageRequest { order: Order::OldestFirst, ..bounded(page)? };
+                let items = match in_conversations(snapshot, &page).await? {
+                    Some(page) => conversations(session, snapshot, filter, &page).await?,
+                    None => memories(session, snapshot, filter, &page).await?,
+                };
+                let ids: Vec<MemoryId> = items.items.iter().filter_map(memory_of).collect();
+                let trace = Trace::count(items.items.len()).touching(ids);
+                Ok((items, trace))
+            })
+        })
+        .await
+    }
+}
+
+fn memory_of(item: &Item) -> Option<MemoryId> {
+    match item {
+        Item::Memory { versions } => versions.first().map(|version| version.memory),
+        Item::Conversation { .. } | Item::Profile(_) => None,
+    }
+}
+
+/// Says whether a page lies among the conversations, and where.
+async fn in_conversations(
+    snapshot: &dyn Snapshot,
+    page: &PageRequest,
+) -> Result<Option<PageRequest>> {
+    let Some(after) = page.after else { return Ok(None) };
+    if after == CONVERSATIONS {
+        return Ok(Some(PageRequest { after: None, ..page.clone() }));
+    }
+    let there = snapshot.conversation(ConversationId::from_bytes(after.id)).await?.is_some();
+    Ok(there.then(|| page.clone()))
+}
+
+async fn memories(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    filter: &Filter,
+    page: &PageRequest,
+) -> Result<Page<Item>> {
+    let found = snapshot.memories(filter, page).await?;
+    let mut items = Vec::with_capacity(found.items.len());
+    for memory in found.items {
+        if session.is_owner() || memory.head.content.consent.allows_export() {
+            items.extend(whole(session, snapshot, memory).await?);
+        }
+    }
+    Ok(Page { items, next: found.next.or(Some(CONVERSATIONS)) })
+}
+
+/// A memory with every version that may leave.
+async fn whole(session: &Session, snapshot: &dyn Snapshot, memory: Memory) -> Result<Option<Item>> {
+    let versions: Vec<Version> = snapshot
+        .history(memory.head.memory)
+        .await?
+        .into_iter()
+        .filter(|version| version.status != Status::Erased)
+        .filter(|version| session.is_owner() || version.content.consent.allows_export())
+        .filter_map(|version| shown(session, version))
+        .collect();
+    Ok((!versions.is_empty()).then_some(Item::Memory { versions }))
+}
+
+async fn conversations(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    filter: &Filter,
+    page: &PageRequest,
+) -> Result<Page<Item>> {
+    let found = snapshot.conversations(filter, page).await?;
+    let mut items = Vec::with_capacity(found.items.len());
+    for (conversation, count) in found.items {
+        let mut messages = Vec::new();
+        while (messages.len() as u64) < count {
+            let from = messages.len() as u64;
+            let some = snapshot.messages(conversation.id, from, limits::PAGE).await?;
+            if some.is_empty() {
+                break;
+            }
+            messages.extend(some);
+        }
+        items.push(Item::Conversation { conversation: Box::new(conversation), messages });
+    }
+    if found.next.is_none()
+        && session.is_owner()
+        && *filter == Filter::default()
+        && let Some(profile) = snapshot.profile(None, None).await?
+    {
+        items.push(Item::Profile(profile));
+    }
+    Ok(Page { items, next: found.next })
+}

@@ -1,0 +1,294 @@
+//! Taking in what was exported: each item is judged by itself, the batch is committed at once.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use yore_domain::conversation::{Conversation, Message};
+use yore_domain::grant::Verb;
+use yore_domain::hold::Rule;
+use yore_domain::memory::{Draft, DraftTimes, Status, Version};
+use yore_domain::mutation::Mutation;
+use yore_domain::profile::Profile;
+use yore_domain::{Error, MemoryId, Result, VersionId};
+use yore_policy::Need;
+use yore_store::plan::{AliasTarget, Indexing};
+use yore_store::{Precondition, Snapshot, Write};
+
+use super::converse::append;
+use super::diff;
+use super::export::Item;
+use super::get::memory_named;
+use super::remember::{indexing, statement};
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
+use crate::run::{Act, Planned, Session, Trace};
+
+/// Items of one batch.
+const ITEMS: usize = 500;
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Items that are new.
+    pub imported: usize,
+    /// Memories that said exactly what another one says; that one was reinforced.
+    pub merged: usize,
+    /// Items that were here already.
+    pub duplicates: usize,
+    /// Memories that wait for a person's decision.
+    pub held: usize,
+    /// Items that were turned down: id and reason.
+    pub rejected: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Import {
+    items: Vec<Item>,
+}
+
+/// A batch being planned.
+struct Batch<'a> {
+    engine: &'a Engine,
+    call: &'a Call,
+    session: &'a Session,
+    snapshot: &'a dyn Snapshot,
+    rules: &'a [Rule],
+    /// What the batch itself says and holds already.
+    said: BTreeSet<String>,
+    seen: BTreeSet<[u8; 16]>,
+    planned: Planned<Imported>,
+}
+
+impl Engine {
+    /// Takes in a batch of items.
+    pub async fn import(&self, call: &Call, items: Vec<Item>) -> Result<Imported> {
+        self.act(call, &Import { items }).await
+    }
+}
+
+impl Act for Import {
+    type Output = Imported;
+
+    fn need(&self) -> Need {
+        Need::one("import", Verb::Write)
+    }
+
+    fn validate(&self) -> Result<()> {
+        if self.items.len() > ITEMS {
+            return Err(Error::too_large("items", ITEMS));
+        }
+        Ok(())
+    }
+
+    fn plan<'a>(
+        &'a self,
+        engine: &'a Engine,
+        call: &'a Call,
+        session: &'a Session,
+        snapshot: &'a dyn Snapshot,
+    ) -> futures::future::BoxFuture<'a, Result<Planned<Imported>>> {
+        Box::pin(async move {
+            let rules = snapshot.rules().await?;
+            let mut batch = Batch {
+                engine,
+                call,
+                session,
+                snapshot,
+                rules: &rules,
+                said: BTreeSet::new(),
+                seen: BTreeSet::new(),
+                planned: Planned::done(Imported::default(), Vec::new()),
+            };
+            for item in &self.items {
+                let (id, taken) = match item {
+                    Item::Memory { versions } => {
+                        let id = versions.first().map(|v| v.memory.to_string());
+                        (id.unwrap_or_default(), batch.memory(versions).await)
+                    }
+                    Item::Conversation { conversation, messages } => {
+                        let taken = batch.conversation(conversation, messages).await;
+                        (conversation.id.to_string(), taken)
+                    }
+                    Item::Profile(profile) => {
+                        (profile.user.clone().unwrap_or_default(), batch.profile(profile).await)
+                    }
+                };
+                match taken {
+                    Ok(()) => {}
+                    Err(error @ Error::Internal(_)) => return Err(error),
+                    Err(error) => batch.planned.output.rejected.push((id, error.to_string())),
+                }
+            }
+            let mut planned = batch.planned;
+            planned.preconditions.extend(epochs(snapshot.epochs().await?));
+            let Imported { imported, merged, duplicates, held, rejected } = &planned.output;
+            let counted = Trace::count(*imported)
+                .with("merged", *merged)
+                .with("duplicates", *duplicates)
+                .with("held", *held)
+                .with("rejected", rejected.len());
+            planned.trace.detail = counted.detail;
+            Ok(planned)
+        })
+    }
+}
+
+impl Batch<'_> {
+    async fn memory(&mut self, versions: &[Version]) -> Result<()> {
+        let (Some(first), Some(last)) = (versions.first(), versions.last()) else {
+            return Err(Error::invalid("versions", "must not be empty"));
+        };
+        if versions.iter().any(|version| version.memory != first.memory) {
+            return Err(Error::invalid("versions", "must all be of one memory"));
+        }
+        if versions.iter().any(|version| version.status == Status::Erased) {
+            return Err(Error::invalid("status", "what was erased cannot be brought back"));
+        }
+        let known = memory_named(self.session, self.snapshot, first.memory).await?;
+        if !self.seen.insert(first.memory.bytes()) || self.snapshot.memory(known).await?.is_some() {
+            self.planned.output.duplicates += 1;
+            return Ok(());
+        }
+        for version in versions {
+            version.content.validate()?;
+            if !self.session.permit.allows(Verb::Derive) && cites(&version.content) {
+                return Err(Error::forbidden("the grant does not allow 'derive'"));
+            }
+        }
+        let wish = Wish::default();
+        let ground = Ground {
+            engine: self.engine,
+            permit: &self.session.permit,
+            snapshot: self.snapshot,
+            now: self.session.now,
+            writer: self.session.permit.principal().agent().map(str::to_owned),
+            targets: Vec::new(),
+            wish: &wish,
+        };
+        let draft = draft_of(last);
+        let statement = statement(&ground, &last.content);
+        if last.status.is_live() && !self.said.insert(statement.clone()) {
+            self.planned.output.merged += 1;
+            return Ok(());
+        }
+        let remember = Mutation::Remember { draft: Box::new(draft), id: None };
+        match ground.weigh(&remember, self.rules, None).await? {
+            Weighed::Hold(reason, _) => {
+                let lines = diff::lines(&[], &remember, None);
+                let waiting = held(&ground, self.call, &remember, reason, lines);
+                self.planned.writes.extend(waiting.writes);
+                self.planned.output.held += 1;
+            }
+            Weighed::Commit(steps)
+                if last.status.is_live()
+                    && steps.output.effect == crate::mutate::Effect::Merged =>
+            {
+                self.planned.writes.extend(steps.writes);
+                self.planned.preconditions.extend(steps.preconditions);
+                self.planned.output.merged += 1;
+            }
+            Weighed::Commit(_) => self.chain(&ground, versions, statement)?,
+        }
+        Ok(())
+    }
+
+    /// Plans the whole chain. The owner's keeps its ids and its times; what comes in under a
+    /// grant is new here, and its id is a name of the agent's own.
+    fn chain(
+        &mut self,
+        ground: &Ground<'_>,
+        versions: &[Version],
+        statement: String,
+    ) -> Result<()> {
+        let owner = self.session.is_owner();
+        let memory = if owner { versions[0].memory } else { MemoryId::random() };
+        let now = self.session.now;
+        let mut recorded = yore_domain::Timestamp::MIN;
+        for (number, version) in (1..).zip(versions) {
+            self.session.permit.may_write(&version.class())?;
+            let mut version = Version { memory, number, ..version.clone() };
+            if owner {
+                recorded = recorded.max(version.recorded.min(now));
+            } else {
+                recorded = now;
+                version.id = VersionId::random();
+                version.writer.clone_from(&ground.writer);
+                version.absorbs.clear();
+                version.absorbed_by = None;
+            }
+            version.recorded = recorded;
+            let said = if number as usize == versions.len() && version.status.is_live() {
+                statement.clone()
+            } else {
+                String::new()
+            };
+            let indexing = Indexing { statement: said, ..indexing(self.engine, &version.content) };
+            self.planned.writes.push(Write::Version { version: Box::new(version), indexing });
+        }
+        if !owner {
+            self.planned.writes.push(Write::Alias {
+                namespace: self.session.namespace().to_owned(),
+                name: versions[0].memory.to_string(),
+                target: AliasTarget::Memory(memory),
+            });
+        }
+        self.planned.preconditions.push(Precondition::Head(memory, None));
+        self.planned.preconditions.push(Precondition::Unsaid(statement));
+        self.planned.output.imported += 1;
+        let touched = Trace::default().touching([memory]).targets;
+        self.planned.trace.targets.extend(touched);
+        Ok(())
+    }
+
+    async fn conversation(&mut self, head: &Conversation, messages: &[Message]) -> Result<()> {
+        if !self.seen.insert(head.id.bytes()) {
+            return Err(Error::invalid("id", "the batch holds the conversation twice"));
+        }
+        let planned = append(self.engine, self.session, self.snapshot, head, messages).await?;
+        let fresh = planned.output.appended > 0
+            || planned
+                .preconditions
+                .iter()
+                .any(|precondition| matches!(precondition, Precondition::Conversation(_, false)));
+        if fresh {
+            self.planned.output.imported += 1;
+            self.planned.writes.extend(planned.writes);
+            self.planned.preconditions.extend(planned.preconditions);
+        } else {
+            self.planned.output.duplicates += 1;
+        }
+        Ok(())
+    }
+
+    async fn profile(&mut self, profile: &Profile) -> Result<()> {
+        if !self.session.is_owner() {
+            return Err(Error::forbidden("only the owner brings in a profile"));
+        }
+        let known = self.snapshot.profile(profile.user.as_deref(), None).await?;
+        if known.as_ref().is_some_and(|known| known.version >= profile.version) {
+            self.planned.output.duplicates += 1;
+            return Ok(());
+        }
+        let version = known.map(|known| known.version);
+        let profile = Profile { recorded: self.session.now, ..profile.clone() };
+        self.planned.preconditions.push(Precondition::Profile(profile.user.clone(), version));
+        self.planned.writes.push(Write::Profile(Box::new(profile)));
+        self.planned.output.imported += 1;
+        Ok(())
+    }
+}
+
+/// What a version would be if it were said now.
+fn draft_of(version: &Version) -> Draft {
+    Draft {
+        content: version.content.clone(),
+        time: DraftTimes {
+            created: Some(version.time.created),
+            observed: version.time.observed,
+            valid_from: Some(version.time.valid_from),
+            valid_to: version.time.valid_to,
+        },
+        status: if version.status.is_live() { version.status } else { Status::Active },
+    }
+}

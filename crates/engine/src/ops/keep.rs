@@ -1,0 +1,139 @@
+//! Keeping a vault: counts, checks, keys, copies, legal holds and jobs.
+
+use std::path::PathBuf;
+
+use yore_domain::grant::Verb;
+use yore_domain::job::{Job, JobState};
+use yore_domain::{Error, JobId, MemoryId, Result, limits};
+use yore_policy::{Need, Permit};
+use yore_store::Write;
+use yore_store::keeper::{Health, Traces};
+use yore_store::snapshot::Census;
+
+use super::get::target;
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::run::{Planned, Trace};
+
+impl Engine {
+    /// Protects a memory from erasure, or releases it.
+    pub async fn legal_hold(&self, call: &Call, memory: MemoryId, held: bool) -> Result<()> {
+        let need = Need::one("legal-hold", Verb::Admin);
+        self.change(call, need, (memory, held), |_, _, snapshot, (memory, held)| {
+            Box::pin(async move {
+                let known = snapshot.memory(*memory).await?.ok_or(Error::NotFound)?;
+                let write = Write::LegalHold { memory: *memory, held: *held };
+                let trace = Trace { targets: vec![target(&known.head)], ..Trace::default() };
+                Ok(Planned::done((), vec![write]).traced(trace.with("held", *held)))
+            })
+        })
+        .await
+    }
+
+    /// Counts what the vault holds.
+    pub async fn census(&self, call: &Call) -> Result<Census> {
+        self.look(call, Need::one("census", Verb::Admin), (), |_, _, snapshot, ()| {
+            Box::pin(async move { Ok((snapshot.census().await?, Trace::default())) })
+        })
+        .await
+    }
+
+    /// Checks the file, the audit chain and the indexes; mends the indexes when asked to.
+    pub async fn check(&self, call: &Call, repair: bool) -> Result<Health> {
+        self.keep(call, Need::one("check", Verb::Admin), async |engine, permit| {
+            let health = engine.keeper().check(permit, repair).await?;
+            let trace = Trace::default().with("sound", health.is_sound()).with("repair", repair);
+            Ok((health, trace))
+        })
+        .await
+    }
+
+    /// Gives the vault a new key and says which.
+    pub async fn rotate_keys(&self, call: &Call) -> Result<String> {
+        self.keep(call, Need::one("rotate", Verb::Admin), async |engine, permit| {
+            Ok((engine.keeper().rotate(permit).await?, Trace::default()))
+        })
+        .await
+    }
+
+    /// Copies the vault into an encrypted file while it serves, and returns the bytes written.
+    pub async fn backup(&self, call: &Call, to: PathBuf) -> Result<u64> {
+        self.keep(call, Need::one("backup", Verb::Admin), async |engine, permit| {
+            let bytes = engine.keeper().backup(permit, &to).await?;
+            Ok((bytes, Trace::default().with("bytes", bytes)))
+        })
+        .await
+    }
+
+    /// Puts a copy in place of the vault.
+    pub async fn restore_backup(&self, call: &Call, from: PathBuf) -> Result<()> {
+        self.keep(call, Need::one("restore-backup", Verb::Admin), async |engine, permit| {
+            Ok((engine.keeper().restore(permit, &from).await?, Trace::default()))
+        })
+        .await
+    }
+
+    /// Decrypts everything the vault keeps on disk and looks for a text in it.
+    pub async fn traces(&self, call: &Call, text: String) -> Result<Traces> {
+        self.keep(call, Need::one("traces", Verb::Admin), async |engine, permit| {
+            if text.is_empty() {
+                return Err(Error::invalid("text", "must not be empty"));
+            }
+            let traces = engine.keeper().traces(permit, &text).await?;
+            let trace = Trace::default().with("found", traces.found.len());
+            Ok((traces, trace))
+        })
+        .await
+    }
+
+    /// Lists jobs, newest first.
+    pub async fn jobs(&self, call: &Call, limit: usize) -> Result<Vec<Job>> {
+        self.look(call, Need::one("job.list", Verb::Admin), limit, |_, _, snapshot, limit| {
+            Box::pin(async move {
+                let jobs = snapshot.jobs((*limit).min(limits::PAGE)).await?;
+                let trace = Trace::count(jobs.len());
+                Ok((jobs, trace))
+            })
+        })
+        .await
+    }
+
+    /// Returns one job.
+    pub async fn job(&self, call: &Call, job: JobId) -> Result<Job> {
+        self.look(call, Need::one("job.show", Verb::Admin), job, |_, _, snapshot, job| {
+            Box::pin(async move {
+                let found = snapshot.job(*job).await?.ok_or(Error::NotFound)?;
+                Ok((found, Trace::default().with("job", job.to_string())))
+            })
+        })
+        .await
+    }
+
+    /// Ends a job that has not ended.
+    pub async fn cancel_job(&self, call: &Call, job: JobId) -> Result<()> {
+        let need = Need::one("job.cancel", Verb::Admin);
+        self.change(call, need, job, |_, session, snapshot, job| {
+            Box::pin(async move {
+                let mut found = snapshot.job(*job).await?.ok_or(Error::NotFound)?;
+                if found.state.is_final() {
+                    return Err(Error::conflict("the job has ended already"));
+                }
+                found.state = JobState::Cancelled;
+                found.updated = session.now;
+                let trace = Trace::default().with("job", job.to_string());
+                Ok(Planned::done((), vec![Write::Job(Box::new(found))]).traced(trace))
+            })
+        })
+        .await
+    }
+
+    /// Runs the keeper's work behind the same door as everything else.
+    pub(crate) async fn keep<T, F>(&self, call: &Call, need: Need, work: F) -> Result<T>
+    where
+        F: AsyncFnOnce(&Self, &Permit) -> Result<(T, Trace)>,
+    {
+        let session = self.enter(call, need).await?;
+        let worked = work(self, &session.permit).await;
+        self.leave(call, &session, worked).await
+    }
+}

@@ -1,0 +1,92 @@
+//! Making several memories one. The others are absorbed, not lost.
+
+use yore_domain::Result;
+use yore_domain::memory::{Cause, Memory, Status};
+use yore_domain::mutation::MergeStrategy;
+use yore_store::Write;
+use yore_store::plan::Indexing;
+
+use super::remember::{indexing, statement};
+use crate::mutate::{Effect, Ground, Head, Mutated, Steps};
+
+pub(crate) fn steps(ground: &Ground<'_>, strategy: MergeStrategy) -> Result<Steps> {
+    let survivor = survivor(ground.target()?, &ground.targets, strategy);
+    let others: Vec<&Memory> =
+        ground.targets.iter().filter(|t| t.head.memory != survivor.head.memory).collect();
+    let mut next = survivor.head.next(Cause::Merged, ground.now, ground.writer.clone());
+    next.absorbs = others.iter().map(|other| other.head.memory).collect();
+    if strategy == MergeStrategy::MergeContent {
+        unite(&mut next.content, &others);
+        next.content.seal = None;
+    }
+    let mut memories = vec![Head::of(&next)];
+    let statement = statement(ground, &next.content);
+    let indexed = Indexing { statement, ..indexing(ground.engine, &next.content) };
+    let mut writes = vec![Write::Version { version: Box::new(next), indexing: indexed }];
+    for other in others {
+        let mut gone = other.head.next(Cause::Absorbed, ground.now, ground.writer.clone());
+        gone.status = Status::Tombstoned;
+        gone.absorbed_by = Some(survivor.head.memory);
+        gone.time.valid_to = gone.time.valid_to.or(Some(ground.now));
+        memories.push(Head::of(&gone));
+        let indexing = indexing(ground.engine, &gone.content);
+        writes.push(Write::Version { version: Box::new(gone), indexing });
+    }
+    Ok(Steps {
+        output: Mutated { effect: Effect::Merged, memories },
+        writes,
+        preconditions: ground.unmoved(),
+    })
+}
+
+/// Who stays. The surest does where the strategy says so; on a tie the older.
+fn survivor<'a>(
+    canonical: &'a Memory,
+    targets: &'a [Memory],
+    strategy: MergeStrategy,
+) -> &'a Memory {
+    match strategy {
+        MergeStrategy::KeepCanonical | MergeStrategy::MergeContent => canonical,
+        MergeStrategy::KeepHighestConfidence => targets
+            .iter()
+            .max_by(|a, b| {
+                let sure = |m: &Memory| m.head.content.lifecycle.confidence.unwrap_or(1.0);
+                sure(a).total_cmp(&sure(b)).then(b.since.cmp(&a.since))
+            })
+            .unwrap_or(canonical),
+    }
+}
+
+fn unite(content: &mut yore_domain::memory::Content, others: &[&Memory]) {
+    let mut ordered = others.to_vec();
+    ordered.sort_by_key(|other| other.head.time.created);
+    for other in ordered {
+        let theirs = &other.head.content;
+        content.body.text.push('\n');
+        content.body.text.push_str(&theirs.body.text);
+        if let Some(members) = &theirs.body.structured {
+            content.body.structured.get_or_insert_default().extend(members.clone());
+        }
+        for tag in &theirs.tags {
+            if !content.tags.contains(tag) {
+                content.tags.push(tag.clone());
+            }
+        }
+        content.provenance.evidence.extend(theirs.provenance.evidence.iter().cloned());
+        let surest = theirs.lifecycle.confidence.max(content.lifecycle.confidence);
+        content.lifecycle.confidence = surest;
+    }
+}
+
+trait Max {
+    fn max(self, other: Self) -> Self;
+}
+
+impl Max for Option<f64> {
+    fn max(self, other: Self) -> Self {
+        match (self, other) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}

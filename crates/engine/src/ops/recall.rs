@@ -1,0 +1,229 @@
+//! Recall: candidates from the indexes, priors from their standing, one order out of both.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use yore_domain::conversation::{Conversation, Message};
+use yore_domain::grant::Verb;
+use yore_domain::memory::Version;
+use yore_domain::query::{Cutoff, Effort, Recall};
+use yore_domain::{Error, MemoryId, Result, limits};
+use yore_policy::Need;
+use yore_rank::{Query, Ranked, Weights, asks_whether, fuse};
+use yore_store::snapshot::Loaded;
+use yore_store::{Candidate, RowKey, Search, Snapshot};
+
+use super::get::target;
+use super::prior::{hints, prior};
+use super::shown::shown;
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::run::{Session, Trace};
+
+/// How many candidates each list contributes.
+const DEPTH: usize = 100;
+
+/// The answer to a recall.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recalled {
+    /// What was found, best first.
+    pub results: Vec<Hit>,
+    /// How many candidates were weighed.
+    pub considered: usize,
+    /// Which models were used.
+    pub effort: Effort,
+    /// Microseconds spent on turning the query into vectors.
+    pub embedded_us: u64,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The fused score; comparable within one answer only.
+    pub score: f32,
+    /// How much speaks for it in itself; comparable across answers.
+    pub relevance: f32,
+    /// The named numbers that put it in its place.
+    pub signals: Vec<(String, f32)>,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What a recall found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Found {
+    /// A memory.
+    Memory {
+        /// The version that matched.
+        version: Box<Version>,
+        /// Whether it is the head.
+        head: bool,
+    },
+    /// A message of a conversation.
+    Message {
+        /// The conversation, without messages.
+        conversation: Box<Conversation>,
+        /// Its position there.
+        position: u64,
+        /// The message.
+        message: Box<Message>,
+    },
+}
+
+impl Found {
+    /// Returns the memory's id, when it is one.
+    #[must_use]
+    pub fn memory(&self) -> Option<MemoryId> {
+        match self {
+            Self::Memory { version, .. } => Some(version.memory),
+            Self::Message { .. } => None,
+        }
+    }
+
+    /// Returns the words of it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Memory { version, .. } => &version.content.body.text,
+            Self::Message { message, .. } => &message.text,
+        }
+    }
+}
+
+impl Engine {
+    /// Finds what answers a question, among what the caller may see.
+    pub async fn recall(&self, call: &Call, recall: Recall) -> Result<Recalled> {
+        let need = Need::one("recall", Verb::Read);
+        self.look(call, need, recall, |engine, session, snapshot, recall| {
+            Box::pin(async move {
+                let recalled = engine.find(session, snapshot, recall).await?;
+                let trace = trace(&recalled);
+                Ok((recalled, trace))
+            })
+        })
+        .await
+    }
+
+    pub(crate) async fn find(
+        &self,
+        session: &Session,
+        snapshot: &dyn Snapshot,
+        recall: &Recall,
+    ) -> Result<Recalled> {
+        let limit = checked(recall)?;
+        let effort = match self.settings().effort {
+            Effort::Instant => Effort::Instant,
+            Effort::Balanced => recall.effort,
+        };
+        let asked = self.ask(&recall.query, effort).await?;
+        let search = Search {
+            text: &recall.query,
+            tokens: &asked.tokens,
+            statics: Some(&asked.statics),
+            dense: asked.dense.as_deref(),
+            corpus: recall.corpus,
+            filter: &recall.filter,
+            depth: DEPTH.max(limit),
+            now: session.now,
+        };
+        let candidates = snapshot.search(&search).await?;
+        let ranked = ranked(&candidates, recall, session);
+        let results = load(session, snapshot, &candidates, &ranked, limit).await?;
+        Ok(Recalled { results, considered: candidates.len(), effort, embedded_us: asked.took_us })
+    }
+}
+
+/// Checks a recall and returns how many results it may have.
+fn checked(recall: &Recall) -> Result<usize> {
+    if recall.query.trim().is_empty() {
+        return Err(Error::invalid("query", "must not be empty"));
+    }
+    if recall.query.len() > limits::QUERY_BYTES {
+        return Err(Error::too_large("query", "64 KiB"));
+    }
+    if recall.limit == 0 {
+        return Err(Error::invalid("limit", "must be at least 1"));
+    }
+    Ok(recall.limit.min(limits::RESULTS))
+}
+
+fn ranked(candidates: &[Candidate], recall: &Recall, session: &Session) -> Vec<Ranked> {
+    let signals: Vec<yore_rank::Candidate> = candidates
+        .iter()
+        .map(|candidate| {
+            let prior = prior(candidate, recall, session.now);
+            yore_rank::Candidate { prior, ..candidate.signals.clone() }
+        })
+        .collect();
+    let prefer = hints(&recall.prefer);
+    let ranked = fuse(&signals, &Query { prefer: &prefer }, &Weights::default());
+    match recall.cutoff {
+        Cutoff::Off => ranked,
+        Cutoff::Calibrated => {
+            yore_rank::Cutoff::default().apply(ranked, asks_whether(&recall.query))
+        }
+    }
+}
+
+/// Loads the best rows. Of several versions of one memory only the best stays.
+async fn load(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    candidates: &[Candidate],
+    ranked: &[Ranked],
+    limit: usize,
+) -> Result<Vec<Hit>> {
+    let calibration = yore_rank::Cutoff::default();
+    let mut hits = Vec::with_capacity(limit.min(ranked.len()));
+    let mut seen = BTreeSet::new();
+    for batch in ranked.chunks(limit) {
+        let rows: Vec<RowKey> =
+            batch.iter().map(|ranked| candidates[ranked.candidate].row).collect();
+        let mut loaded = snapshot.load(&rows).await?.into_iter().peekable();
+        for (ranked, row) in batch.iter().zip(&rows) {
+            // Rows that are gone are left out; the order stays.
+            let Some((_, loaded)) = loaded.next_if(|(found, _)| found == row) else { continue };
+            let Some(found) = found(session, loaded) else { continue };
+            if hits.len() == limit || found.memory().is_some_and(|id| !seen.insert(id)) {
+                continue;
+            }
+            let signals = ranked.signals.named();
+            hits.push(Hit {
+                score: ranked.score,
+                relevance: calibration.relevance(&ranked.evidence),
+                signals: signals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+                found,
+            });
+        }
+        if hits.len() == limit {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+fn found(session: &Session, loaded: Loaded) -> Option<Found> {
+    Some(match loaded {
+        Loaded::Memory { version, head } => {
+            Found::Memory { version: Box::new(shown(session, *version)?), head }
+        }
+        Loaded::Message { conversation, position, message } => {
+            Found::Message { conversation, position, message }
+        }
+    })
+}
+
+pub(crate) fn trace(recalled: &Recalled) -> Trace {
+    let used: Vec<MemoryId> =
+        recalled.results.iter().filter_map(|hit| hit.found.memory()).collect();
+    let targets = recalled
+        .results
+        .iter()
+        .filter_map(|hit| match &hit.found {
+            Found::Memory { version, .. } => Some(target(version)),
+            Found::Message { .. } => None,
+        })
+        .collect();
+    Trace { targets, used, ..Trace::count(recalled.results.len()) }
+}

@@ -1,0 +1,162 @@
+//! Storing something new, or noticing that exactly this was said before.
+
+use yore_canon::hash::Sha256;
+use yore_domain::class::Class;
+use yore_domain::memory::{Cause, Content, Draft, Memory, Version, normalised};
+use yore_domain::{Error, MemoryId, Result};
+use yore_store::plan::{AliasTarget, Indexing};
+use yore_store::{Precondition, Snapshot, Vector, Write};
+
+use super::get::chosen_memory;
+use crate::engine::Engine;
+use crate::mutate::{Effect, Ground, Mutated, Steps};
+
+/// WordPiece ids kept per row; longer texts are found by their beginning and their words.
+const TOKENS: usize = 256;
+
+pub(crate) async fn steps(
+    ground: &Ground<'_>,
+    draft: &Draft,
+    id: Option<MemoryId>,
+) -> Result<Steps> {
+    let statement = statement(ground, &draft.content);
+    if id.is_none()
+        && !ground.wish.keep_duplicate
+        && let Some(memory) = said_before(ground, &draft.content, &statement).await?
+    {
+        return Ok(reinforce(ground, &memory, draft, statement));
+    }
+    let mut names = ground.wish.aliases.clone();
+    let memory = match (id, &ground.writer) {
+        (None, _) => MemoryId::random(),
+        (Some(id), Some(namespace)) => {
+            let known = chosen_memory(namespace, ground.snapshot, id).await?;
+            free(ground, known, id).await?;
+            // An id that an agent chose is a name of its own: it can never collide with, and
+            // so never ask about, what the agent does not see.
+            names.push(id.to_string());
+            MemoryId::random()
+        }
+        (Some(id), None) => {
+            free(ground, id, id).await?;
+            id
+        }
+    };
+    let version = Version::first(memory, draft.clone(), ground.now, ground.writer.clone());
+    let output = Mutated::one(Effect::Created, &version);
+    let mut preconditions = vec![Precondition::Head(memory, None)];
+    if id.is_none() && !ground.wish.keep_duplicate {
+        preconditions.push(Precondition::Unsaid(statement.clone()));
+    }
+    let indexing = Indexing { statement, ..indexing(ground.engine, &version.content) };
+    let mut writes = vec![Write::Version { version: Box::new(version), indexing }];
+    let namespace = ground.writer.clone().unwrap_or_default();
+    writes.extend(names.into_iter().map(|name| Write::Alias {
+        namespace: namespace.clone(),
+        name,
+        target: AliasTarget::Memory(memory),
+    }));
+    Ok(Steps { output, writes, preconditions })
+}
+
+/// The memory that says exactly this. What a writer said where it cannot look is found too:
+/// its name is part of the digest, so it finds only its own.
+async fn said_before(
+    ground: &Ground<'_>,
+    content: &Content,
+    statement: &str,
+) -> Result<Option<Memory>> {
+    if ground.permit.lens().sees(&content.class()) {
+        return find_said(ground.snapshot, statement).await;
+    }
+    let permit = ground.engine.system(ground.permit.vault(), "find a repeated statement")?;
+    let snapshot = ground.engine.store().snapshot(&permit).await?;
+    find_said(&*snapshot, statement).await
+}
+
+async fn find_said(snapshot: &dyn Snapshot, statement: &str) -> Result<Option<Memory>> {
+    match snapshot.said(statement).await? {
+        Some(known) => snapshot.memory(known).await,
+        None => Ok(None),
+    }
+}
+
+async fn free(ground: &Ground<'_>, known: MemoryId, asked: MemoryId) -> Result<()> {
+    match ground.snapshot.memory(known).await? {
+        None => Ok(()),
+        Some(_) => Err(Error::Conflict {
+            reason: "the id is taken".to_owned(),
+            winner: Some(asked.to_string()),
+        }),
+    }
+}
+
+/// The same was said again: evidence is added and it is surer than before.
+fn reinforce(ground: &Ground<'_>, known: &Memory, draft: &Draft, statement: String) -> Steps {
+    let mut next = known.head.next(Cause::Reinforced, ground.now, ground.writer.clone());
+    let content = &mut next.content;
+    for evidence in &draft.content.provenance.evidence {
+        if !content.provenance.evidence.contains(evidence) {
+            content.provenance.evidence.push(evidence.clone());
+        }
+    }
+    for tag in &draft.content.tags {
+        if !content.tags.contains(tag) {
+            content.tags.push(tag.clone());
+        }
+    }
+    let sure = content.lifecycle.confidence.or(draft.content.lifecycle.confidence);
+    content.lifecycle.confidence = sure.map(|sure| (sure + 0.1).min(1.0));
+    content.lifecycle.confirmed = Some(ground.now);
+    next.time.observed = Some(ground.now);
+    let output = Mutated::one(Effect::Merged, &next);
+    let indexing = Indexing { statement, ..indexing(ground.engine, &next.content) };
+    let preconditions = vec![Precondition::Head(known.head.memory, Some(known.head.number))];
+    let writes = vec![Write::Version { version: Box::new(next), indexing }];
+    Steps { output, writes, preconditions }
+}
+
+/// What makes a row findable right after its commit: tokens and the static vector.
+pub(crate) fn indexing(engine: &Engine, content: &Content) -> Indexing {
+    text_indexing(engine, &content.body.text)
+}
+
+/// The same for any text.
+pub(crate) fn text_indexing(engine: &Engine, text: &str) -> Indexing {
+    let statics = &engine.0.models.statics;
+    let mut tokens = statics.tokens(text);
+    let vector = statics.embed(&tokens);
+    tokens.truncate(TOKENS);
+    Indexing {
+        tokens,
+        statics: Some(Vector {
+            model: yore_embed::Embedder::id(statics).as_str().to_owned(),
+            scale: vector.scale,
+            values: vector.values.into_vec(),
+        }),
+        statement: String::new(),
+    }
+}
+
+/// A digest of what a memory says, where, and of what kind.
+///
+/// Two memories merge only inside one class. A writer who cannot see the class it writes to
+/// merges only with itself: otherwise a merge would tell it what lies there.
+pub(crate) fn statement(ground: &Ground<'_>, content: &Content) -> String {
+    let class = content.class();
+    let blind = !ground.permit.lens().sees(&class);
+    let writer = blind.then(|| ground.writer.clone()).flatten();
+    statement_of(content, &class, writer.as_deref())
+}
+
+fn statement_of(content: &Content, class: &Class, writer: Option<&str>) -> String {
+    let said = serde_json::json!([
+        normalised(&content.body.text),
+        content.body.structured,
+        content.kind,
+        content.scope.session,
+        class,
+        writer,
+    ]);
+    Sha256::of(said.to_string().as_bytes()).to_hex()
+}

@@ -1,0 +1,238 @@
+//! Deciding what waits. Approval judges the held operation again and commits it by the same
+//! path as any other write; a rejection writes nothing but the decision.
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use yore_domain::audit::Target;
+use yore_domain::grant::Verb;
+use yore_domain::hold::{Hold, HoldState};
+use yore_domain::memory::Draft;
+use yore_domain::mutation::Mutation;
+use yore_domain::{Error, HoldId, Result};
+use yore_policy::Need;
+use yore_store::{Precondition, Snapshot, Write};
+
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::mutate::{Ground, Mutated, Weighed, Wish, done, epochs, targets};
+use crate::run::{Act, Planned, Read, Session, Trace};
+
+/// A person's decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// Carry it out.
+    Approve,
+    /// Carry it out with this text instead.
+    Edit(Box<Draft>),
+    /// Turn it down.
+    Reject,
+}
+
+/// What a decision led to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reviewed {
+    /// The hold as decided.
+    pub hold: Hold,
+    /// What carrying it out did.
+    pub done: Option<Mutated>,
+}
+
+#[derive(Debug, Serialize)]
+struct Review {
+    hold: HoldId,
+    decision: Decision,
+    note: Option<String>,
+}
+
+impl Engine {
+    /// Decides a hold. Only its owner may.
+    pub async fn review(
+        &self,
+        call: &Call,
+        hold: HoldId,
+        decision: Decision,
+        note: Option<String>,
+    ) -> Result<Reviewed> {
+        self.act(call, &Review { hold, decision, note }).await
+    }
+
+    /// Lists holds in a state, oldest first.
+    pub async fn holds(&self, call: &Call, state: HoldState, limit: usize) -> Result<Vec<Hold>> {
+        self.read(call, &Holds { state, limit }).await
+    }
+
+    /// Returns one hold.
+    pub async fn hold(&self, call: &Call, hold: HoldId) -> Result<Hold> {
+        self.read(call, &OneHold(hold)).await
+    }
+}
+
+impl Act for Review {
+    type Output = Reviewed;
+
+    fn need(&self) -> Need {
+        Need::one(
+            match self.decision {
+                Decision::Approve | Decision::Edit(_) => "approve",
+                Decision::Reject => "reject",
+            },
+            Verb::Review,
+        )
+    }
+
+    fn validate(&self) -> Result<()> {
+        match &self.decision {
+            Decision::Edit(draft) => draft.validate(),
+            Decision::Approve | Decision::Reject => Ok(()),
+        }
+    }
+
+    fn plan<'a>(
+        &'a self,
+        engine: &'a Engine,
+        _call: &'a Call,
+        session: &'a Session,
+        snapshot: &'a dyn Snapshot,
+    ) -> BoxFuture<'a, Result<Planned<Reviewed>>> {
+        Box::pin(async move {
+            let mut hold = snapshot.hold(self.hold).await?.ok_or(Error::NotFound)?;
+            if hold.state != HoldState::Pending {
+                return Err(Error::conflict("it has been decided already"));
+            }
+            hold.decided = Some(session.now);
+            hold.decided_by = Some(reviewer(session));
+            hold.note.clone_from(&self.note);
+            let pending = Precondition::Pending(hold.id);
+            let mutation = match &self.decision {
+                Decision::Reject => {
+                    hold.state = HoldState::Rejected;
+                    let output = Reviewed { hold: hold.clone(), done: None };
+                    let mut planned = Planned::done(output, vec![Write::Hold(Box::new(hold))]);
+                    planned.preconditions.push(pending);
+                    return Ok(planned);
+                }
+                Decision::Approve => hold.mutation.clone(),
+                Decision::Edit(draft) => edited(&hold, draft)?,
+            };
+            still_granted(&hold, session, snapshot).await?;
+            let namespace = hold.agent.as_deref().unwrap_or_default();
+            let targets = targets(snapshot, namespace, &mutation).await?;
+            unmoved(&hold, &targets)?;
+            let wish = Wish { keep_duplicate: false, ..Wish::default() };
+            let ground = Ground {
+                engine,
+                permit: &session.permit,
+                snapshot,
+                now: session.now,
+                writer: hold.agent.clone(),
+                targets,
+                wish: &wish,
+            };
+            let by = reviewer(session);
+            let steps = match ground.weigh(&mutation, &[], Some(&by)).await? {
+                Weighed::Commit(steps) => steps,
+                Weighed::Hold(..) => {
+                    return Err(Error::conflict("an approved operation was held again"));
+                }
+            };
+            let Planned { output, mut writes, mut preconditions, outcome, mut trace } = done(steps);
+            hold.state = HoldState::Approved;
+            hold.outcome = output.memories.first().map(|head| head.memory);
+            trace.detail.insert("operation".into(), mutation.name().into());
+            trace.detail.insert("hold".into(), hold.id.to_string().into());
+            writes.push(Write::Hold(Box::new(hold.clone())));
+            preconditions.push(pending);
+            preconditions.extend(epochs(snapshot.epochs().await?));
+            let output = Reviewed { hold, done: Some(output) };
+            Ok(Planned { output, writes, preconditions, outcome, trace })
+        })
+    }
+}
+
+fn reviewer(session: &Session) -> String {
+    session.permit.principal().agent().unwrap_or("owner").to_owned()
+}
+
+fn edited(hold: &Hold, draft: &Draft) -> Result<Mutation> {
+    match &hold.mutation {
+        Mutation::Remember { id, .. } => {
+            Ok(Mutation::Remember { draft: Box::new(draft.clone()), id: *id })
+        }
+        Mutation::Revise { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { .. }
+        | Mutation::Merge { .. }
+        | Mutation::Restore { .. } => {
+            Err(Error::invalid("decision", "only a held remember can be edited"))
+        }
+    }
+}
+
+/// A grant that was taken back meanwhile no longer carries what it asked for.
+async fn still_granted(hold: &Hold, session: &Session, snapshot: &dyn Snapshot) -> Result<()> {
+    let Some(id) = hold.grant else { return Ok(()) };
+    let revoked = snapshot.setting(&crate::evidence::revocation(id)).await?.is_some();
+    let row = snapshot.grant(id).await?;
+    if revoked || row.is_some_and(|grant| !grant.holds_at(session.now)) {
+        return Err(Error::conflict("the grant it was asked under has ended"));
+    }
+    Ok(())
+}
+
+fn unmoved(hold: &Hold, targets: &[yore_domain::memory::Memory]) -> Result<()> {
+    let same = hold.judged.iter().all(|(memory, number)| {
+        targets.iter().any(|t| t.head.memory == *memory && t.head.number == *number)
+    });
+    if same { Ok(()) } else { Err(Error::conflict("what it would change has changed since")) }
+}
+
+struct Holds {
+    state: HoldState,
+    limit: usize,
+}
+
+impl Read for Holds {
+    type Output = Vec<Hold>;
+
+    fn need(&self) -> Need {
+        Need::one("holds", Verb::Read)
+    }
+
+    fn read<'a>(
+        &'a self,
+        _engine: &'a Engine,
+        _session: &'a Session,
+        snapshot: &'a dyn Snapshot,
+    ) -> BoxFuture<'a, Result<(Vec<Hold>, Trace)>> {
+        Box::pin(async move {
+            let holds = snapshot.holds(self.state, self.limit.min(1000)).await?;
+            let mut trace = Trace::default();
+            trace.detail.insert("count".into(), holds.len().into());
+            Ok((holds, trace))
+        })
+    }
+}
+
+struct OneHold(HoldId);
+
+impl Read for OneHold {
+    type Output = Hold;
+
+    fn need(&self) -> Need {
+        Need::one("hold", Verb::Read)
+    }
+
+    fn read<'a>(
+        &'a self,
+        _engine: &'a Engine,
+        _session: &'a Session,
+        snapshot: &'a dyn Snapshot,
+    ) -> BoxFuture<'a, Result<(Hold, Trace)>> {
+        Box::pin(async move {
+            let hold = snapshot.hold(self.0).await?.ok_or(Error::NotFound)?;
+            let targets = hold.outcome.map(|memory| Target { memory, number: None, digest: None });
+            Ok((hold, Trace { targets: targets.into_iter().collect(), ..Trace::default() }))
+        })
+    }
+}

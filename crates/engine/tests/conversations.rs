@@ -1,0 +1,149 @@
+use yore_domain::class::{Governance, Sensitivity};
+use yore_domain::conversation::{Attachment, Conversation, Message, Role};
+use yore_domain::grant::{Verb, Verbs};
+use yore_domain::query::{Filter, PageRequest};
+use yore_domain::{BlobHash, ConversationId, Error, MessageId, Span};
+
+use crate::support::{NOW, Vault, label, refused, under};
+
+fn conversation(name: &str) -> Conversation {
+    Conversation {
+        id: ConversationId::random(),
+        title: None,
+        platform: "test".into(),
+        model: None,
+        created: NOW,
+        updated: NOW,
+        scope: Default::default(),
+        governance: Governance { labels: vec![label(name)], ..Governance::default() },
+        tags: vec![],
+        summary: None,
+        language: None,
+        foreign: Default::default(),
+    }
+}
+
+fn message(text: &str) -> Message {
+    Message {
+        id: MessageId::random(),
+        role: Role::User,
+        content: text.into(),
+        text: text.into(),
+        at: NOW,
+        model: None,
+        platform: None,
+        parent: None,
+        off_path: false,
+        attachments: vec![],
+        foreign: Default::default(),
+    }
+}
+
+#[tokio::test]
+async fn messages_are_appended_once() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let talk = conversation("work");
+    let [one, two, mut three] = ["one", "two", "three"].map(message);
+    three.at = NOW.plus(Span::days(1));
+    let said = vec![one.clone(), two.clone(), one.clone()];
+    let first = vault.engine.converse(&owner, talk.clone(), said).await.unwrap();
+    assert_eq!((first.conversation, first.appended, first.duplicates), (talk.id, 2, 1));
+    let edited = Message { text: "changed".into(), ..one.clone() };
+    let more =
+        vault.engine.converse(&owner, talk.clone(), vec![edited, three.clone()]).await.unwrap();
+    assert_eq!((more.appended, more.duplicates), (1, 1));
+
+    let messages = vault.engine.messages(&owner, talk.id, 0, 10).await.unwrap();
+    assert_eq!(messages, [one, two, three.clone()], "what was said stays as it was said");
+    let (head, count) = vault.engine.conversation(&owner, talk.id).await.unwrap();
+    assert_eq!((count, head.updated), (3, three.at));
+    let tail = vault.engine.messages(&owner, talk.id, 2, 10).await.unwrap();
+    assert_eq!(tail, [three]);
+}
+
+#[tokio::test]
+async fn hidden_conversations_are_missing_and_their_ids_cannot_be_asked_about() {
+    let vault = Vault::new().await;
+    let secret = conversation("health");
+    let said = vec![message("hidden words")];
+    vault.engine.converse(&vault.owner(), secret.clone(), said).await.unwrap();
+    let agent = vault.agent(|grant| grant.read = under("work")).await;
+    for id in [secret.id, ConversationId::random()] {
+        let found = vault.engine.conversation(&agent.call, id).await;
+        assert!(matches!(found, Err(Error::NotFound)));
+        let found = vault.engine.messages(&agent.call, id, 0, 10).await;
+        assert!(matches!(found, Err(Error::NotFound)));
+    }
+    let own = Conversation { id: secret.id, ..conversation("work") };
+    let made =
+        vault.engine.converse(&agent.call, own.clone(), vec![message("mine")]).await.unwrap();
+    assert_ne!(made.conversation, secret.id);
+    let more = vault.engine.converse(&agent.call, own, vec![message("more")]).await.unwrap();
+    assert_eq!(more.conversation, made.conversation);
+    let mine = vault.engine.messages(&agent.call, secret.id, 0, 10).await.unwrap();
+    assert_eq!(mine.len(), 2);
+    let page = PageRequest { limit: 10, ..PageRequest::default() };
+    let listed = vault.engine.conversations(&agent.call, Filter::default(), page).await.unwrap();
+    assert_eq!(listed.items.len(), 1);
+    let theirs = vault.engine.messages(&vault.owner(), secret.id, 0, 10).await.unwrap();
+    assert_eq!(theirs[0].text, "hidden words");
+}
+
+#[tokio::test]
+async fn a_grant_bounds_where_an_agent_may_talk() {
+    let vault = Vault::new().await;
+    let agent = vault.agent(|grant| grant.ceiling = Sensitivity::Internal).await;
+    let mut talk = conversation("work");
+    talk.governance.sensitivity = Some(Sensitivity::Confidential);
+    let said = vault.engine.converse(&agent.call, talk, vec![message("x")]).await;
+    assert!(matches!(said, Err(Error::Forbidden { .. })));
+    assert_eq!(refused(&vault.last().await), Some("forbidden"));
+}
+
+#[tokio::test]
+async fn erased_words_are_gone_from_the_disk() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let talk = conversation("work");
+    let (keep, remove) = (message("we keep these words"), message("we erase those words"));
+    let said = vec![keep.clone(), remove.clone()];
+    vault.engine.converse(&owner, talk.clone(), said).await.unwrap();
+    let agent = vault.agent(|_| {}).await;
+    let without = vault.engine.erase_message(&agent.call, talk.id, remove.id).await;
+    assert!(matches!(without, Err(Error::Forbidden { .. })), "the verb is needed");
+    let eraser =
+        vault.agent(|grant| grant.verbs = Verbs::of(&[Verb::Read, Verb::Write, Verb::Erase])).await;
+    vault.engine.erase_message(&eraser.call, talk.id, remove.id).await.unwrap();
+    let found = vault.engine.traces(&owner, "we erase those".into()).await.unwrap();
+    assert!(found.found.is_empty(), "{found:?}");
+    let found = vault.engine.traces(&owner, "we keep these".into()).await.unwrap();
+    assert!(!found.found.is_empty(), "the search finds what is there");
+    assert_eq!(vault.engine.erase_conversation(&owner, talk.id).await.unwrap(), 1);
+    let gone = vault.engine.conversation(&owner, talk.id).await;
+    assert!(matches!(gone, Err(Error::NotFound)));
+}
+
+#[tokio::test]
+async fn an_attachment_is_seen_through_a_message_that_names_it() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let bytes: Vec<u8> = (0..600_000u32).map(|n| (n % 251) as u8).collect();
+    let blob = vault.engine.attach(&owner, bytes.clone()).await.unwrap();
+    assert_eq!(blob, BlobHash::of(&bytes));
+    let unnamed = vault.engine.attachment(&owner, blob).await;
+    assert!(matches!(unnamed, Err(Error::NotFound)));
+    let mut said = message("see the picture");
+    said.attachments = vec![Attachment {
+        filename: "a.png".into(),
+        media_type: "image/png".into(),
+        blob: Some(blob),
+        size: None,
+        foreign: Default::default(),
+    }];
+    vault.engine.converse(&owner, conversation("health"), vec![said]).await.unwrap();
+    assert_eq!(vault.engine.attachment(&owner, blob).await.unwrap(), bytes);
+    let agent = vault.agent(|grant| grant.read = under("work")).await;
+    let hidden = vault.engine.attachment(&agent.call, blob).await;
+    assert!(matches!(hidden, Err(Error::NotFound)));
+}

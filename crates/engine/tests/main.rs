@@ -1,0 +1,21 @@
+//! Operations on a real encrypted vault: given a vault and a grant, when an operation is
+//! called, then its outcome, its audit entry and its change are these.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod audit;
+mod background;
+mod budget;
+mod conversations;
+mod expire;
+mod export;
+mod feed;
+mod grants;
+mod hidden;
+mod keep;
+mod ranking;
+mod recall;
+mod remember;
+mod review;
+mod support;
+mod undo;
