@@ -13,6 +13,7 @@
 
 use std::sync::OnceLock;
 
+mod kin;
 pub mod minilm;
 pub mod model;
 #[cfg(feature = "remote")]
@@ -23,6 +24,7 @@ pub mod wordpiece;
 
 mod artefact;
 
+pub use kin::Near;
 pub use minilm::Transformer;
 pub use model::{Embedder, Error, ModelId};
 pub use statics::Static;

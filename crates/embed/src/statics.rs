@@ -7,6 +7,7 @@ use yore_kernels::{add_scaled_i8, dot_i8, normalise};
 
 use crate::{
     artefact::Reader,
+    kin::Kin,
     model::{Embedder, Error, ModelId},
     vector::{Quantised, inverse_length},
     wordpiece::Wordpiece,
@@ -20,6 +21,7 @@ pub struct Static {
     weights: Box<[f32]>,
     units: Box<[f32]>,
     rows: &'static [i8],
+    pub(crate) kin: Kin,
 }
 
 impl Static {
@@ -40,6 +42,7 @@ impl Static {
             weights,
             units: rows.chunks_exact(dims).map(inverse_length).collect(),
             rows,
+            kin: Kin::new(Wordpiece::builtin(), tokens),
         }
     }
 
@@ -80,6 +83,10 @@ impl Static {
     pub fn token_cosine(&self, a: u16, b: u16) -> f32 {
         let ((a, a_unit), (b, b_unit)) = (self.token_unit(a), self.token_unit(b));
         dot_i8(a, b) as f32 * a_unit * b_unit
+    }
+
+    pub(crate) fn rows(&self) -> &'static [i8] {
+        self.rows
     }
 
     fn row(&self, token: u16) -> &'static [i8] {

@@ -8,29 +8,9 @@ use std::error::Error;
 use std::path::Path;
 
 use serde_json::Value;
-use yore_embed::{Quantised, Static, builtin};
-use yore_index::{ClassId, Document, Index, Meta, Search, TokenTable, Vector};
+use yore_embed::{Quantised, builtin};
+use yore_index::{ClassId, Document, Index, Meta, Search, Vector};
 use yore_rank::{Candidate, Cutoff, Prior, Query, Ranked, Weights, asks_whether, fuse};
-
-/// Words and marks that carry no meaning on their own.
-const IDLE: &str = "a an and are as at be been but by did do does for from had has have he her hers him his how i if in \
-    into is it its me my of on or our she so that the their them then there these they this to was we were what when \
-    where which who whom why will with would you your about can could s t . , ! ? : ; ' \" - ( ) [ ] & /";
-
-struct Tokens {
-    table: &'static Static,
-    idle: Vec<u16>,
-}
-
-impl TokenTable for Tokens {
-    fn row(&self, token: u16) -> Option<Vector<'_>> {
-        if self.idle.contains(&token) {
-            return None;
-        }
-        let (values, scale) = self.table.token_unit(token);
-        Some(Vector { values, scale })
-    }
-}
 
 struct Embedded {
     text: String,
@@ -84,7 +64,7 @@ impl Corpus {
         Ok(Corpus { index })
     }
 
-    fn candidates(&self, query: &Embedded, mode: Mode, tokens: &Tokens) -> Vec<Candidate> {
+    fn candidates(&self, query: &Embedded, mode: Mode) -> Vec<Candidate> {
         let found = self.index.search(&Search {
             classes: &[ClassId(1)],
             text: &query.text,
@@ -93,7 +73,7 @@ impl Corpus {
             dense: (mode == Mode::Balanced).then(|| vector(&query.dense)),
             depth: 100,
             filter: &|_, _| true,
-            token_table: Some(tokens),
+            token_table: Some(&|token| builtin().statics.kin(token)),
             context: true,
         });
         found
@@ -141,7 +121,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 /// One user's facts and their ids.
 type Facts = (Vec<(Embedded, Meta)>, Vec<String>);
 
-fn microbench(data: &Path, tokens: &Tokens, mode: Mode) -> Result<Vec<Case>, Box<dyn Error>> {
+fn microbench(data: &Path, mode: Mode) -> Result<Vec<Case>, Box<dyn Error>> {
     let bench: Value =
         serde_json::from_slice(&std::fs::read(data.join("memorywire/microbench.json"))?)?;
     let mut users: HashMap<String, Facts> = HashMap::new();
@@ -170,7 +150,7 @@ fn microbench(data: &Path, tokens: &Tokens, mode: Mode) -> Result<Vec<Case>, Box
         let asked = embed(query["query"].as_str().ok_or("no query")?.to_owned());
         let whether = asks_whether(&asked.text);
         cases.push(Case {
-            candidates: corpus.candidates(&asked, mode, tokens),
+            candidates: corpus.candidates(&asked, mode),
             gold,
             sessions: HashMap::new(),
             whether,
@@ -248,12 +228,12 @@ fn dialogues(data: &Path) -> Result<Vec<Dialogue>, Box<dyn Error>> {
     Ok(all)
 }
 
-fn cases(dialogues: &[Dialogue], tokens: &Tokens, mode: Mode) -> Vec<Case> {
+fn cases(dialogues: &[Dialogue], mode: Mode) -> Vec<Case> {
     dialogues
         .iter()
         .flat_map(|one| {
             one.questions.iter().map(|(asked, gold)| Case {
-                candidates: one.corpus.candidates(asked, mode, tokens),
+                candidates: one.corpus.candidates(asked, mode),
                 gold: gold.clone(),
                 sessions: one.sessions.clone(),
                 whether: asks_whether(&asked.text),
@@ -329,18 +309,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = std::env::var_os("YORE_TESTDATA")
         .ok_or("YORE_TESTDATA is not set: nothing was measured")?;
     let data = Path::new(&data);
-    let table = &builtin().statics;
-    let tokens = Tokens {
-        table,
-        idle: IDLE.split(' ').filter_map(|word| table.tokens(word).first().copied()).collect(),
-    };
     let (weights, cutoff) = (Weights::default(), Cutoff::default());
     for (name, mode) in [("instant", Mode::Instant), ("balanced", Mode::Balanced)] {
-        report_facts(name, &microbench(data, &tokens, mode)?, &weights, &cutoff);
+        report_facts(name, &microbench(data, mode)?, &weights, &cutoff);
     }
     let dialogues = dialogues(data)?;
     for (name, mode) in [("instant", Mode::Instant), ("balanced", Mode::Balanced)] {
-        report_dialogues(name, &cases(&dialogues, &tokens, mode), &weights);
+        report_dialogues(name, &cases(&dialogues, mode), &weights);
     }
     Ok(())
 }

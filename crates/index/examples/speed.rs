@@ -42,8 +42,7 @@ struct World {
     words: Vec<String>,
     cumulative: Vec<f64>,
     topics: Vec<Vec<f32>>,
-    token_rows: Vec<i8>,
-    token_scales: Vec<f32>,
+    kin: Vec<Vec<(u16, f32)>>,
 }
 
 struct Made {
@@ -80,14 +79,15 @@ impl World {
             })
             .collect();
         let topics = (0..CLUSTERS).map(|_| (0..DENSE_DIMS).map(|_| rng.bell()).collect()).collect();
-        let (mut token_rows, mut token_scales) = (Vec::new(), Vec::new());
-        for _ in 0..30_522 {
-            let floats: Vec<f32> = (0..STATIC_DIMS).map(|_| rng.bell()).collect();
-            let (row, scale) = Vector::quantise(&floats);
-            token_rows.extend(row);
-            token_scales.push(scale);
-        }
-        World { words, cumulative, topics, token_rows, token_scales }
+        // Each token is alike to some sixty others, as the built-in table has it.
+        let kin = (0..30_000u16)
+            .map(|token| {
+                std::iter::once((token, 1.0))
+                    .chain((0..60).map(|_| (rng.below(30_000) as u16, 0.15 + 0.5 * rng.unit())))
+                    .collect()
+            })
+            .collect();
+        World { words, cumulative, topics, kin }
     }
 
     fn rank(&self, rng: &mut Rng) -> usize {
@@ -138,10 +138,8 @@ impl World {
 }
 
 impl TokenTable for World {
-    fn row(&self, token: u16) -> Option<Vector<'_>> {
-        let at = usize::from(token);
-        let scale = *self.token_scales.get(at)?;
-        Some(Vector { values: &self.token_rows[at * STATIC_DIMS..(at + 1) * STATIC_DIMS], scale })
+    fn kin(&self, token: u16) -> Option<&[(u16, f32)]> {
+        self.kin.get(usize::from(token)).map(Vec::as_slice)
     }
 }
 

@@ -121,8 +121,15 @@ pub enum DocumentError {
     Full,
 }
 
-/// Gives the static vector of a token for token-level rescoring.
+/// Says which tokens mean nearly the same, for token-level rescoring.
 pub trait TokenTable {
-    /// Returns the token's unit vector, or `None` for tokens that carry no meaning (stop words, punctuation).
-    fn row(&self, token: u16) -> Option<Vector<'_>>;
+    /// Returns the tokens near this one, itself included, each with its similarity from 0 to 1,
+    /// or `None` for tokens that carry no meaning (stop words, punctuation).
+    fn kin(&self, token: u16) -> Option<&[(u16, f32)]>;
+}
+
+impl<F: Fn(u16) -> Option<&'static [(u16, f32)]>> TokenTable for F {
+    fn kin(&self, token: u16) -> Option<&[(u16, f32)]> {
+        self(token)
+    }
 }

@@ -32,7 +32,7 @@ pub struct Search<'a> {
     pub depth: usize,
     /// Says whether a document may be returned.
     pub filter: &'a dyn Fn(u64, &Meta) -> bool,
-    /// Token vectors for the soft signal; without them it stays 0.
+    /// Which tokens are alike, for the soft signal; without it that stays 0.
     pub token_table: Option<&'a dyn TokenTable>,
     /// Whether the turns around a candidate become candidates too.
     pub context: bool,
@@ -126,7 +126,7 @@ impl Index {
         let listed = gathering.places.len();
         let around =
             if search.context { gathering.surround(&parts, search.filter) } else { Vec::new() };
-        let mut soft = search.token_table.map(|table| Soft::new(&parts, table, search.tokens));
+        let soft = search.token_table.map(|table| Soft::new(&parts, table, search.tokens));
         let sessions = context::sessions(&parts, &lexical, &gathering.places);
         let mut list: Vec<Candidate> = Vec::with_capacity(gathering.places.len());
         for (at, (&(part, slot), &origin)) in
@@ -156,7 +156,7 @@ impl Index {
                 candidate.statics = search
                     .statics
                     .map_or(0.0, |query| cosine(home.statics.vector(doc.statics), query));
-                candidate.soft = soft.as_mut().map_or(0.0, |soft| soft.score(&doc.blob));
+                candidate.soft = soft.as_ref().map_or(0.0, |soft| soft.score(&doc.blob));
             }
             list.push(candidate);
         }

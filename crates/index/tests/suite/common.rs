@@ -144,17 +144,21 @@ pub(crate) fn corpus(drafts: &[Draft]) -> Index {
 }
 
 /// A token table in which neighbouring numbers are alike.
-pub(crate) struct Table(Vec<(Vec<i8>, f32)>);
+pub(crate) struct Table(Vec<Vec<(u16, f32)>>);
 
 impl Table {
     pub(crate) fn new() -> Table {
-        Table((0..256).map(|token| values(token / 3 + 5, STATIC_DIMS)).collect())
+        let near = |token: u16| {
+            (token - token % 3..token - token % 3 + 3)
+                .map(move |other| (other, if other == token { 1.0 } else { 0.5 }))
+        };
+        Table((0..256).map(|token| near(token).collect()).collect())
     }
 }
 
 impl TokenTable for Table {
-    fn row(&self, token: u16) -> Option<Vector<'_>> {
-        self.0.get(token as usize).map(|(values, scale)| Vector { values, scale: *scale })
+    fn kin(&self, token: u16) -> Option<&[(u16, f32)]> {
+        self.0.get(usize::from(token)).map(Vec::as_slice)
     }
 }
 

@@ -1,0 +1,54 @@
+//! Measures the engine against its bars: `cargo xtask bench engine`.
+//!
+//! Everything runs on one core and is stated in CPU time of the whole process, because wall time
+//! on a shared machine says little; wall time is recorded beside it. The limits of the machine,
+//! a plain encrypted insert and a plain scan of int8 rows, are measured in the same run, so that
+//! a number can be read against what the hardware allows.
+//!
+//! The corpus is generated from a seed; nothing is read from outside. A bar that was not measured
+//! (a size left out, a quick run) is called not measured, never held. Start at `engine.rs`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod corpus;
+mod engine;
+mod limits;
+mod meter;
+mod process;
+mod recall;
+mod report;
+mod vectors;
+mod world;
+mod write;
+
+#[derive(Debug, Parser)]
+#[command(name = "yore-bench", about = "Measure the engine")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure writes, recalls, memory and start against their bars.
+    Engine(engine::Arguments),
+    /// Open a vault, recall once and say what that took: one half of the cold start.
+    #[command(hide = true)]
+    Child(process::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Engine(arguments) => engine::run(&arguments),
+        Command::Child(arguments) => process::child(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

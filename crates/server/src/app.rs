@@ -1,0 +1,198 @@
+//! The router: every route, and what surrounds each request.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::FutureExt;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use yore_client::api::{self, REQUEST_ID, Weight};
+use yore_domain::Error;
+use yore_engine::Engine;
+
+use crate::config::{Config, Limits, Metrics as Audience};
+use crate::guard::{self, Guard};
+use crate::listen::Peer;
+use crate::metrics::Metrics;
+use crate::{operations, reply};
+
+/// The id under which logs and the audit chain speak of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) String);
+
+/// What all requests share.
+#[derive(Clone, Debug)]
+pub(crate) struct App(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    engine: Engine,
+    config: Config,
+    guard: Guard,
+    metrics: Metrics,
+    ready: AtomicBool,
+    stop: CancellationToken,
+    open: watch::Sender<usize>,
+    boot: String,
+    requests: AtomicU64,
+}
+
+impl App {
+    pub(crate) fn new(engine: Engine, config: Config, stop: CancellationToken) -> Self {
+        let mut boot = [0; 6];
+        getrandom::fill(&mut boot).expect("invariant: the system has a source of randomness");
+        Self(Arc::new(Inner {
+            engine,
+            guard: Guard::new(&config.listen),
+            config,
+            metrics: Metrics::new(),
+            ready: AtomicBool::new(false),
+            stop,
+            open: watch::Sender::new(0),
+            boot: yore_canon::encode::hex(&boot),
+            requests: AtomicU64::new(0),
+        }))
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
+    /// Cancelled when the server ends, so that endless answers end too.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// The number of open connections.
+    pub(crate) fn open(&self) -> &watch::Sender<usize> {
+        &self.0.open
+    }
+
+    pub(crate) fn set_ready(&self, ready: bool) {
+        self.0.ready.store(ready, Ordering::SeqCst);
+    }
+
+    /// How large a request of this weight may be, and how long it may take.
+    pub(crate) fn bounds(&self, weight: Weight) -> (usize, Duration) {
+        let Limits { body, heavy_body, request_seconds, heavy_seconds, .. } = self.0.config.limits;
+        match weight {
+            Weight::Light => (body, Duration::from_secs(request_seconds)),
+            Weight::Heavy => (heavy_body, Duration::from_secs(heavy_seconds)),
+        }
+    }
+
+    fn request_id(&self, headers: &HeaderMap) -> RequestId {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+        let given =
+            given.filter(|id| (1..=128).contains(&id.len()) && id.as_bytes().iter().all(plain));
+        RequestId(given.map_or_else(
+            || {
+                let number = self.0.requests.fetch_add(1, Ordering::Relaxed);
+                format!("{}-{number:x}", self.0.boot)
+            },
+            str::to_owned,
+        ))
+    }
+}
+
+/// All routes.
+pub(crate) fn router(app: App) -> Router {
+    operations::routes()
+        .route("/", get(landing))
+        .route("/health", get(health))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+        .fallback(async || reply::refusal(&Error::NotFound))
+        .method_not_allowed_fallback(async || {
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            reply::refused(status, "invalid", "the method is not one of this path")
+        })
+        .layer(from_fn_with_state(app.clone(), guard::check))
+        .layer(from_fn_with_state(app.clone(), observe))
+        .with_state(app)
+}
+
+/// Names, times, counts and logs a request, and survives its panics. What a request says is
+/// neither logged nor counted: of its path only the pattern that matched.
+async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let pattern = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let operation = pattern.trim_start_matches(api::PREFIX);
+    let id = app.request_id(request.headers());
+    let span =
+        tracing::info_span!("request", request.id = %id.0, protocol = "native", op = operation);
+    request.extensions_mut().insert(id.clone());
+    let begun = Instant::now();
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
+    let mut response = answered.await.unwrap_or_else(|_| {
+        span.in_scope(|| tracing::error!("a request panicked"));
+        reply::refused(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error")
+    });
+    let (status, took) = (response.status().as_u16(), begun.elapsed());
+    app.0.metrics.answered(operation, status, took);
+    span.in_scope(|| tracing::info!(status, micros = took.as_micros(), "answered"));
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id.0) {
+        headers.insert(HeaderName::from_static(REQUEST_ID), id);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn landing() -> Response {
+    let text = concat!(
+        "Yore ",
+        env!("CARGO_PKG_VERSION"),
+        "\nA memory server that belongs to you.\n\nThe native API lies under /api/v1/.\n"
+    );
+    ([(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))], text).into_response()
+}
+
+async fn health() -> Response {
+    reply::json(StatusCode::OK, &serde_json::json!({ "status": "ok" }))
+}
+
+async fn ready(State(app): State<App>) -> Response {
+    if app.0.ready.load(Ordering::SeqCst) {
+        return reply::json(StatusCode::OK, &serde_json::json!({ "status": "ready" }));
+    }
+    reply::refusal(&Error::Busy {
+        reason: "the server is starting or ending".into(),
+        retry_after: Duration::from_secs(1),
+    })
+}
+
+async fn metrics(State(app): State<App>, request: Request) -> Response {
+    let local = request.extensions().get::<Peer>().is_some_and(Peer::is_local);
+    let allowed = match app.0.config.metrics {
+        Audience::Off => false,
+        Audience::Loopback => local,
+        Audience::All => true,
+    };
+    if !allowed {
+        return reply::refusal(&Error::NotFound);
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let text = app.0.metrics.print(*app.0.open.borrow());
+    ([(CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
+}

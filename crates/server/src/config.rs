@@ -1,0 +1,291 @@
+//! What the operator decides: a TOML file, then the environment, then flags.
+//!
+//! The three are laid over one another as TOML before anything is read, so that each is
+//! checked by the same rules and a misspelt name is refused wherever it stands.
+
+mod layer;
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use yore_domain::query::Effort;
+
+use crate::error::{Error, Result};
+use crate::key::KeySource;
+
+pub use layer::Layers;
+
+/// The whole configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where vaults lie. Default: the platform's data directory, such as `~/.local/share/yore`.
+    pub data: PathBuf,
+    /// A file with the master key. Default: `master.key` in the platform's configuration
+    /// directory, made at the first start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// What the log says, as a filter. Default: `info`.
+    pub log: String,
+    /// Whether reads wait until their audit entry is on disk. Default: no.
+    pub strict_audit: bool,
+    /// Which models recall uses when the caller does not say. Default: `balanced`.
+    pub effort: Effort,
+    /// Who may read `/metrics`. Default: `loopback`.
+    pub metrics: Metrics,
+    /// Where to listen.
+    pub listen: Listen,
+    /// Certificates.
+    pub tls: Tls,
+    /// Bounds on what one caller can cost.
+    pub limits: Limits,
+    /// The master key when it does not come from a file; never written down.
+    #[serde(skip)]
+    pub key: KeySource,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Listen {
+    /// Plain HTTP, loopback only, or `off`. Default: `127.0.0.1:7070`. Port 0 picks a free one.
+    pub http: Bind,
+    /// TLS 1.3, or `off`. Default: `127.0.0.1:7443`.
+    pub https: Bind,
+    /// Whether to serve `run/yore.sock` in the data directory. Default: yes.
+    pub socket: bool,
+    /// Host names by which callers may address the server, besides `localhost` and the
+    /// addresses it listens on.
+    pub hosts: Vec<String>,
+    /// Web origins that may call, besides the server's own.
+    pub origins: Vec<String>,
+}
+
+/// Certificates.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// A PEM file with the server's chain. Default: one signed by an authority made here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<PathBuf>,
+    /// A PEM file with its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
+}
+
+/// Bounds on what one caller can cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Bytes of a request. Default: 2 MiB.
+    pub body: usize,
+    /// Bytes of a request that brings much, such as an import. Default: 16 MiB.
+    pub heavy_body: usize,
+    /// Nesting of a request's JSON. Default: 32.
+    pub depth: usize,
+    /// Seconds a request may take. Default: 30.
+    pub request_seconds: u64,
+    /// Seconds a request that does much may take. Default: 600.
+    pub heavy_seconds: u64,
+    /// Seconds for a TLS handshake. Default: 10.
+    pub handshake_seconds: u64,
+    /// Seconds for a request's head, and for which a connection may say nothing. Default: 30.
+    pub head_seconds: u64,
+    /// Connections at once. Default: 1024.
+    pub connections: usize,
+    /// Seconds that requests under way get when the server ends. Default: 10.
+    pub drain_seconds: u64,
+    /// Reads a minute that each agent may make. Default: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_per_minute: Option<u32>,
+    /// Writes a minute that each agent may make. Default: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes_per_minute: Option<u32>,
+    /// Recalls a minute that each agent may make, besides the limit on reads. Default: as many
+    /// as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalls_per_minute: Option<u32>,
+    /// Milliseconds without a connection after which a server that was started for one
+    /// command ends. Default: 2000.
+    pub idle_millis: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::new(),
+            key_file: None,
+            log: "info".into(),
+            strict_audit: false,
+            effort: Effort::default(),
+            metrics: Metrics::default(),
+            listen: Listen::default(),
+            tls: Tls::default(),
+            limits: Limits::default(),
+            key: KeySource::default(),
+        }
+    }
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            http: Bind::loopback(7070),
+            https: Bind::loopback(7443),
+            socket: true,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 2 << 20,
+            heavy_body: 16 << 20,
+            depth: 32,
+            request_seconds: 30,
+            heavy_seconds: 600,
+            handshake_seconds: 10,
+            head_seconds: 30,
+            connections: 1024,
+            drain_seconds: 10,
+            reads_per_minute: None,
+            writes_per_minute: None,
+            recalls_per_minute: None,
+            idle_millis: 2000,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) const fn handshake(&self) -> Duration {
+        Duration::from_secs(self.handshake_seconds)
+    }
+
+    pub(crate) const fn head(&self) -> Duration {
+        Duration::from_secs(self.head_seconds)
+    }
+
+    pub(crate) const fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_seconds)
+    }
+
+    pub(crate) const fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_millis)
+    }
+}
+
+/// An address to listen on, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Bind {
+    /// Do not listen.
+    Off,
+    /// Listen here.
+    At(SocketAddr),
+}
+
+impl Bind {
+    /// The loopback address with this port.
+    #[must_use]
+    pub const fn loopback(port: u16) -> Self {
+        Self::At(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+    }
+}
+
+impl TryFrom<String> for Bind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "off" => Ok(Self::Off),
+            address => address
+                .parse()
+                .map(Self::At)
+                .map_err(|_| format!("{address} is neither an address with a port nor off")),
+        }
+    }
+}
+
+impl From<Bind> for String {
+    fn from(bind: Bind) -> Self {
+        match bind {
+            Bind::Off => "off".into(),
+            Bind::At(address) => address.to_string(),
+        }
+    }
+}
+
+/// Who may read the metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metrics {
+    /// Nobody.
+    Off,
+    /// Callers on this machine.
+    #[default]
+    Loopback,
+    /// Everybody who can connect.
+    All,
+}
+
+impl Config {
+    /// Lays the layers over one another and reads the result.
+    pub fn load(layers: Layers) -> Result<Self> {
+        let (table, key) = layers.merged()?;
+        let mut config: Self = toml::Value::Table(table)
+            .try_into()
+            .map_err(|error: toml::de::Error| Error::Config(error.message().to_owned()))?;
+        config.key = match (key, &config.key_file) {
+            (Some(key), _) => key,
+            (None, Some(path)) => KeySource::File(path.clone()),
+            (None, None) => KeySource::Default,
+        };
+        if config.data.as_os_str().is_empty() {
+            config.data = crate::place::data()?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses what could not work or would not be safe.
+    pub fn check(&self) -> Result<()> {
+        if let Bind::At(address) = self.listen.http
+            && !address.ip().is_loopback()
+        {
+            return Err(Error::Exposed(address));
+        }
+        if self.tls.certificate.is_some() != self.tls.key.is_some() {
+            return Err(Error::Config("tls.certificate and tls.key belong together".into()));
+        }
+        if self.limits.connections == 0 || self.limits.body == 0 {
+            return Err(Error::Config("a limit of zero would refuse everything".into()));
+        }
+        if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
+            return Err(Error::Config(format!(
+                "limits.depth must be 1 to {}",
+                yore_canon::json::MAX_DEPTH
+            )));
+        }
+        Ok(())
+    }
+
+    /// Prints the effective configuration as TOML, without secrets.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string_pretty(self).map_err(|error| Error::Config(error.to_string()))
+    }
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from(*self))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! One data directory, its engine, and the process that serves it.
+
+mod attach;
+mod idle;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use yore_client::Credential;
+use yore_engine::{Background, Call, Clock, Engine, Parts, Secret, Settings, TokenKind, token};
+use yore_store_sqlite::{Error as StoreError, Options, SqliteStore};
+use zeroize::Zeroizing;
+
+use crate::app::{self, App};
+use crate::claim::{Claim, Note};
+use crate::clock::SystemClock;
+use crate::config::{Bind, Config};
+use crate::error::{Error, Result};
+use crate::key;
+use crate::listen::{Acceptor, Listeners};
+use crate::tls::Identity;
+
+pub use attach::{Attached, attach, discover, proof};
+pub use idle::Idle;
+
+/// How often the certificate is looked at.
+const CERTIFICATE_CHECK: Duration = Duration::from_secs(12 * 3600);
+
+/// An open data directory. Nothing else can open it meanwhile.
+#[derive(Debug)]
+pub struct Host {
+    engine: Engine,
+    config: Config,
+    clock: Arc<SystemClock>,
+    local_key: Arc<Zeroizing<[u8; 32]>>,
+    first_token: Option<Secret>,
+    made_key: Option<PathBuf>,
+    claim: Claim,
+}
+
+impl Host {
+    /// Opens the data directory, or makes it. At the first start it makes the default vault
+    /// and an owner token, which is shown once and kept only as a hash.
+    pub async fn open(config: Config) -> Result<Self> {
+        let mut host = Self::open_quietly(config).await?;
+        host.engine.default_vault().await?;
+        let call = host.own_call();
+        if host.engine.tokens(&call).await?.is_empty() {
+            let note = Some("made at the first start".to_owned());
+            let made = host.engine.issue_token(&call, TokenKind::Owner, None, note).await?;
+            host.first_token = Some(Secret::new(made));
+        }
+        Ok(host)
+    }
+
+    async fn open_quietly(config: Config) -> Result<Self> {
+        config.check()?;
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(config)).await;
+        opened.map_err(|error| Error::Interrupted(error.to_string()))?
+    }
+
+    fn open_blocking(config: Config) -> Result<Self> {
+        let claim = Claim::take(&config.data)?;
+        let obtained = config.key.obtain(&config.data)?;
+        let mut options = Options::new(&config.data, obtained.master.clone());
+        options.tokens = Some(Arc::new(|token| yore_embed::builtin().statics.kin(token)));
+        let store = match SqliteStore::open(options) {
+            Err(StoreError::InUse(pid)) => {
+                return Err(Error::InUse { data: config.data.clone(), pid });
+            }
+            opened => Arc::new(opened?),
+        };
+        let local_key = Arc::new(key::local(&obtained.master, &config.data)?);
+        let clock = Arc::new(SystemClock::default());
+        let engine = Engine::new(Parts {
+            keeper: store.clone(),
+            store,
+            clock: clock.clone(),
+            local_key: Zeroizing::new(**local_key),
+            settings: Settings {
+                strict_audit: config.strict_audit,
+                effort: config.effort,
+                reads_per_minute: config.limits.reads_per_minute,
+                writes_per_minute: config.limits.writes_per_minute,
+                recalls_per_minute: config.limits.recalls_per_minute,
+                ..Settings::default()
+            },
+        });
+        let made_key = obtained.made;
+        Ok(Self { engine, config, clock, local_key, first_token: None, made_key, claim })
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The owner token of a first start.
+    #[must_use]
+    pub const fn first_token(&self) -> Option<&Secret> {
+        self.first_token.as_ref()
+    }
+
+    /// The key file that was made, which its owner should keep safe.
+    #[must_use]
+    pub fn made_key(&self) -> Option<&Path> {
+        self.made_key.as_deref()
+    }
+
+    /// A credential of this process, which holds the master key.
+    #[must_use]
+    pub fn credential(&self) -> Credential {
+        fresh(Arc::clone(&self.local_key), Arc::clone(&self.clock))
+    }
+
+    fn own_call(&self) -> Call {
+        Call::bearer("native", token::proof(&self.local_key, self.clock.now()))
+    }
+
+    /// Binds the addresses of the configuration.
+    pub async fn listen(&self) -> Result<Listeners> {
+        let identity = match self.config.listen.https {
+            Bind::Off => None,
+            Bind::At(_) => {
+                let (config, now) = (self.config.clone(), self.clock.now());
+                let opened =
+                    tokio::task::spawn_blocking(move || Identity::open(&config, now)).await;
+                let opened = opened.map_err(|error| Error::Interrupted(error.to_string()))?;
+                Some(Arc::new(opened?))
+            }
+        };
+        Listeners::bind(&self.config, identity).await
+    }
+
+    /// Serves until `shutdown` is done; requests under way are answered first.
+    pub async fn serve(
+        self,
+        listeners: Listeners,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let background = self.engine.start();
+        let (app, acceptor) = self.assemble();
+        let renewal = listeners.identity().map(|identity| self.renew(identity));
+        self.announce(&listeners)?;
+        app.set_ready(true);
+        let stop = app.stop().clone();
+        let serving = tokio::spawn(acceptor.run(listeners));
+        shutdown.await;
+        tracing::info!("ending");
+        app.set_ready(false);
+        stop.cancel();
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the listeners ended badly");
+        }
+        if let Some(renewal) = renewal {
+            renewal.abort();
+        }
+        drop(app);
+        self.close(Some(background)).await
+    }
+
+    fn assemble(&self) -> (App, Arc<Acceptor>) {
+        let stop = CancellationToken::new();
+        let app = App::new(self.engine.clone(), self.config.clone(), stop.clone());
+        let router = app::router(app.clone());
+        let acceptor = Acceptor::new(router, &self.config.limits, stop, app.open().clone());
+        (app, acceptor)
+    }
+
+    fn announce(&self, listeners: &Listeners) -> Result<()> {
+        self.claim.announce(&Note {
+            pid: std::process::id(),
+            http: listeners.http(),
+            https: listeners.https(),
+            ca: listeners.authority(),
+            socket: listeners.socket(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+
+    /// Replaces the certificate before it ends.
+    fn renew(&self, identity: Arc<Identity>) -> tokio::task::JoinHandle<()> {
+        let clock = Arc::clone(&self.clock);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(CERTIFICATE_CHECK).await;
+                let (identity, now) = (Arc::clone(&identity), clock.now());
+                match tokio::task::spawn_blocking(move || identity.refresh(now)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::error!(%error, "the certificate was not renewed"),
+                    Err(error) => tracing::error!(%error, "the certificate was not renewed"),
+                }
+            }
+        })
+    }
+
+    /// Ends the work behind the scenes and writes everything down.
+    async fn close(self, background: Option<Background>) -> Result<()> {
+        if let Some(background) = background {
+            background.stop().await;
+        }
+        let Self { engine, claim, .. } = self;
+        let closed = engine.close().await;
+        // The store lets go of the directory first: who finds the claim free finds it usable.
+        drop(engine);
+        drop(claim);
+        Ok(closed?)
+    }
+}
+
+/// A credential made anew for each call: proofs of the master key live a minute.
+fn fresh(key: Arc<Zeroizing<[u8; 32]>>, clock: Arc<SystemClock>) -> Credential {
+    Credential::Fresh(Arc::new(move || token::proof(&key, clock.now())))
+}
+
+/// Waits for the signal that ends a server.
+pub async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = tokio::signal::ctrl_c() => {}
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "only an interrupt ends this server");
+                wait_for_interrupt().await;
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    wait_for_interrupt().await;
+}
+
+async fn wait_for_interrupt() {
+    if let Err(error) = tokio::signal::ctrl_c().await {
+        tracing::error!(%error, "no signal can be waited for");
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,38 @@
+//! One process around one data directory: configuration, keys, TLS, listeners and the native
+//! HTTP API.
+//!
+//! This crate assembles and holds no rules. Who may do what is decided in the engine; a route
+//! translates a request into a call and an outcome into a status, and nothing else. What it
+//! does decide is what never reaches the engine: which addresses are listened on, under which
+//! names the server answers, how large and how slow a request may be.
+//!
+//! Only one process opens a data directory. `run/lock` says which, `run/server.json` where it
+//! listens. A command that finds no server becomes one for a moment ([`attach`]), so that
+//! commands which run at the same time share it.
+//!
+//! Start at [`Host`], then `app.rs` (routes and what surrounds them), `operations.rs` (the
+//! native API) and `listen.rs` (connections).
+
+mod app;
+mod call;
+mod claim;
+mod clock;
+pub mod config;
+mod error;
+mod guard;
+mod host;
+mod key;
+mod listen;
+mod metrics;
+mod operations;
+pub mod place;
+mod reply;
+mod tls;
+
+pub use claim::Note;
+pub use clock::SystemClock;
+pub use config::{Config, Layers};
+pub use error::{Error, Result};
+pub use host::{Attached, Host, Idle, attach, discover, interrupted, proof};
+pub use key::{KeySource, Obtained, local};
+pub use listen::Listeners;

@@ -1,0 +1,11 @@
+//! The real server over a real encrypted vault in a temporary directory.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod api;
+mod attach;
+mod lifecycle;
+mod quiet;
+mod refusals;
+mod support;
+mod tls;

@@ -1,0 +1,161 @@
+use yore_client::{Client, api, input};
+use yore_engine::Secret;
+
+use crate::support::{Server, exchange};
+
+const RECALL: &str = r#"{"query":"x","limit":1}"#;
+
+#[tokio::test]
+async fn without_a_good_token_everything_is_401() {
+    let server = Server::start().await;
+    let good = server.token.expose();
+    let flipped =
+        format!("{}{}", &good[..good.len() - 1], if good.ends_with('0') { '1' } else { '0' });
+    let cases: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("Authorization", "Bearer nonsense")],
+        &[("Authorization", "Basic b3duZXI6")],
+        &[("Authorization", &format!("Bearer {flipped}"))],
+        &[("Authorization", &format!("Bearer {good}")), ("Authorization", "Bearer x")],
+    ];
+    for headers in cases {
+        for operation in ["recall", "audit.query", "census"] {
+            let body = if operation == "recall" { RECALL } else { r#"{"limit":1}"# };
+            let body = if operation == "census" { "{}" } else { body };
+            let (status, text) = server.raw(operation, headers, body).await;
+            assert_eq!(status, 401, "{operation} {headers:?} {text}");
+            assert!(text.to_ascii_lowercase().contains("www-authenticate: bearer"), "{text}");
+        }
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn every_operation_of_the_list_is_served_and_guarded() {
+    let server = Server::start().await;
+    for name in api::NAMES.iter().chain([&api::WATCH]) {
+        let (status, text) = server.raw(name, &[], "{}").await;
+        assert!(matches!(status, 400 | 401), "{name} {text}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn foreign_names_and_origins_are_403_on_every_path() {
+    let server = Server::start().await;
+    let token = format!("Bearer {}", server.token.expose());
+    let auth = ("Authorization", token.as_str());
+    let evil = [("Host", "evil.example"), auth];
+    assert_eq!(server.raw("recall", &evil, RECALL).await.0, 403);
+    let origin = [("Origin", "https://evil.example"), auth];
+    assert_eq!(server.raw("recall", &origin, RECALL).await.0, 403);
+    for path in ["/", "/health", "/metrics", "/nowhere"] {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+        assert_eq!(exchange(server.http(), request.as_bytes()).await.0, 403, "{path}");
+    }
+    let own = format!("http://{}", server.http());
+    let host = server.http().to_string();
+    let same = [("Host", host.as_str()), ("Origin", own.as_str()), auth];
+    assert_eq!(server.raw("recall", &same, RECALL).await.0, 200);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn too_large_is_413_before_it_is_read_or_parsed() {
+    let server = Server::start_with(|layers| layers.set("limits.body", 4096)).await;
+    // It says how long it will be and sends nothing: the answer comes all the same.
+    let head = "POST /api/v1/recall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Content-Length: 1000000\r\n\r\n";
+    let (status, text) = exchange(server.http(), head.as_bytes()).await;
+    assert_eq!(status, 413, "{text}");
+    assert!(text.contains(r#""code":"too_large""#), "{text}");
+    // It does not say how long it will be, and is not JSON either.
+    let piece = format!("{:x}\r\n{}\r\n", 2000, "x".repeat(2000));
+    let chunked = format!(
+        "POST /api/v1/recall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{piece}{piece}{piece}0\r\n\r\n"
+    );
+    assert_eq!(exchange(server.http(), chunked.as_bytes()).await.0, 413);
+    // What brings much may be larger.
+    let body = format!(r#"{{"items":[]{}}}"#, " ".repeat(5000));
+    assert_eq!(server.post("import", &body).await.0, 200);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_what_they_should_be_are_400() {
+    let server = Server::start().await;
+    let deep =
+        format!(r#"{{"query":"x","limit":1,"filter":{}1{}}}"#, "[".repeat(40), "]".repeat(40));
+    let deeper = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let cases = [
+        deep.as_str(),
+        deeper.as_str(),
+        "{",
+        "nonsense",
+        r#"{"query":"x","query":"y","limit":1}"#,
+        r#"{"limit":1}"#,
+        r#"{"query":7,"limit":1}"#,
+        "\u{feff}{}",
+    ];
+    for body in cases {
+        let (status, text) = server.post("recall", body).await;
+        assert_eq!(status, 400, "{} {text}", &body[..body.len().min(60)]);
+        assert!(text.contains(r#""code":"invalid""#), "{text}");
+    }
+    let (status, text) = server.post("remember", r#"{"draft":{},"wsh":{}}"#).await;
+    assert_eq!(status, 400, "{text}");
+    let (status, text) = server.post("get", r#"{"reference":{"memory":"my secret"}}"#).await;
+    assert_eq!(status, 400, "{text}");
+    assert!(!text.contains("my secret"), "{text}");
+    let token = format!("Bearer {}", server.token.expose());
+    let headers = [("Authorization", token.as_str()), ("Content-Type", "text/plain")];
+    assert_eq!(server.raw("recall", &headers, RECALL).await.0, 400);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_404_and_other_methods_405() {
+    let server = Server::start().await;
+    let cases = [("/api/v1/nothing", 404), ("/api/v1/recall", 405), ("/api/v2/recall", 404)];
+    for (path, expected) in cases {
+        let (status, text) = server.get(path).await;
+        assert_eq!(status, expected, "{path} {text}");
+        assert!(text.contains(r#"{"error":{"#), "{text}");
+    }
+    let missing = yore_domain::MemoryId::random();
+    let asked = input::Get { reference: api::Reference::Memory(missing) };
+    let error = server.client().call::<api::Get>(asked).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().status, 404);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_is_cut_off() {
+    let server = Server::start_with(|layers| {
+        layers.set("limits.request_seconds", 1).set("limits.head_seconds", 1)
+    })
+    .await;
+    let half = "POST /api/v1/recall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Content-Length: 100\r\n\r\n{";
+    assert_eq!(exchange(server.http(), half.as_bytes()).await.0, 503);
+    let mut silent = tokio::net::TcpStream::connect(server.http()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut silent, &mut answer);
+    let read = tokio::time::timeout(std::time::Duration::from_secs(10), read).await;
+    read.expect("a connection without a request is closed").ok();
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_client_without_the_right_address_says_so() {
+    let server = Server::start().await;
+    let socket = yore_client::Target::Socket(server.data().join("nowhere.sock"));
+    let error = Client::connect(socket).await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot reach the server at unix:"), "{error}");
+    let client = Client::new(server.target()).unwrap().with_token(Secret::new("x"));
+    let error = client.call::<api::Census>(input::Nothing {}).await.unwrap_err();
+    assert_eq!(error.refusal().unwrap().code, "unauthenticated");
+    server.end().await;
+}

@@ -1,0 +1,58 @@
+//! The one door for people and CI: `cargo xtask <command>`.
+//!
+//! `test` runs everything CI runs, `tidy` checks the house rules, `conformance` says which
+//! requirement of which protocol is proven by which test, `bench` measures, `model` rebuilds
+//! the embedding models. Nothing here is part of the shipped binary.
+//!
+//! This package is compiled before anything else, so it depends on little.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod conformance;
+mod model;
+mod requirement;
+mod results;
+mod test;
+mod tidy;
+mod workspace;
+
+#[derive(Debug, Parser)]
+#[command(name = "xtask", about = "Build, test and measure Yore")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run what CI runs, group by group.
+    Test(test::Arguments),
+    /// Check the house rules: layers, lints, file sizes, names, dependencies.
+    Tidy,
+    /// Print which requirement is proven by which test; fail on a claim without proof.
+    Conformance(conformance::Arguments),
+    /// Measure the engine or the quality of recall.
+    Bench(bench::Arguments),
+    /// Rebuild the embedding models from the published weights, or check the ones in place.
+    Model(model::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Tidy => tidy::run(),
+        Command::Conformance(arguments) => conformance::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Model(arguments) => model::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
