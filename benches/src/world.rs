@@ -13,7 +13,7 @@ use yore_domain::mutation::Mutation;
 use yore_domain::query::{Corpus as Where, Cutoff, Effort, Filter, Recall};
 use yore_domain::scope::{Scope, ScopeRule};
 use yore_domain::{AgentId, Timestamp};
-use yore_embed::{Static, builtin};
+use yore_embed::builtin;
 use yore_engine::{
     Call, Clock, Engine, GrantRequest, Parts, Secret, Settings, TokenKind, Wish, token,
 };

@@ -56,7 +56,7 @@ impl Default for Cutoff {
             statics: 1.2,
             coverage: 0.5,
             soft: 0.5,
-            threshold: 0.42,
+            threshold: 0.36,
             whether: 0.65,
         }
     }

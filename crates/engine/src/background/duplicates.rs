@@ -57,9 +57,8 @@ impl Engine {
         let proposed = pairs.len();
         writes.push(Write::Setting(CURSOR.to_owned(), last.0.into()));
         let trace = Trace::default().with("looked_at", changes.len()).with("proposed", proposed);
-        // Told twice is harmless, lost is not: without a proposal the cursor may lag.
-        let durability = if proposed > 0 { Durability::Strict } else { Durability::Relaxed };
-        self.commit_own(&permit, writes, preconditions, trace, durability).await
+        // The next look must see the cursor, or it would look at the same changes again.
+        self.commit_own(&permit, writes, preconditions, trace, Durability::Strict).await
     }
 
     /// The closest other memory of the same class and kind, if it is close enough.

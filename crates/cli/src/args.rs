@@ -1,0 +1,165 @@
+//! The command line: global options and the tree of commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+
+const EXAMPLES: &str = "\
+Examples:
+  yore remember \"I am allergic to peanuts\"
+  yore recall what food should I avoid
+  git log -1 --format=%B | yore remember --project yore -
+  yore serve
+  yore token issue --verbs read,write --project yore --agent assistant --ttl 24h
+
+Where the vault is:
+  Without --url every command works on the data directory (--data, YORE_DATA, or the platform's
+  own). If a server runs there, the command talks to it; if none does, the command opens the
+  vault itself, so nothing needs to be started first. With --url and --token the command talks
+  to a server anywhere.
+
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or input
+  3  not found
+  4  not authorised
+  5  held: a person must approve it first (yore review list)
+  6  conflict: the state moved on, or a rule forbids it
+  7  no server answers, or another process holds the data directory or the address
+  8  damaged data, or a key that does not open it (yore doctor)
+
+With --json every command writes one JSON document (or one value a line where it says so), and
+errors are JSON on standard error. NO_COLOR and pipes switch colour off.";
+
+/// The memory that belongs to you: one encrypted vault for everything your agents remember
+#[derive(Debug, Parser)]
+#[command(name = "yore", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// The data directory
+    #[arg(long, global = true, env = "YORE_DATA", value_name = "DIR", hide_env_values = true)]
+    pub(crate) data: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, global = true, env = "YORE_CONFIG", value_name = "FILE", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// A file with the master key
+    #[arg(long, global = true, env = "YORE_KEY_FILE", value_name = "FILE", hide_env_values = true)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Talk to the server at this address instead of the data directory
+    #[arg(long, global = true, env = "YORE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) url: Option<String>,
+    /// The token to show there
+    #[arg(long, global = true, env = "YORE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// A certificate authority to trust there, in PEM
+    #[arg(long, global = true, env = "YORE_CA", value_name = "FILE", hide_env_values = true)]
+    pub(crate) ca: Option<PathBuf>,
+    /// Whose vault, for credentials that reach several
+    #[arg(long, global = true, env = "YORE_VAULT", value_name = "OWNER", hide_env_values = true)]
+    pub(crate) vault: Option<String>,
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Leave out remarks and progress
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the vault to agents, until it is told to stop
+    Serve(commands::serve::Args),
+    /// Store something worth remembering
+    Remember(Box<commands::remember::Args>),
+    /// Find what answers a question
+    Recall(commands::recall::Args),
+    /// Search memories and conversations
+    Search(commands::search::Args),
+    /// Make a safe block of memories for a prompt, within a budget of tokens
+    Context(commands::context::Args),
+    /// Show memories in full
+    Get(commands::get::Args),
+    /// List memories, newest first
+    List(commands::list::Args),
+    /// Show every version of a memory
+    History(commands::history::Args),
+    /// Change what a memory says or where it belongs, as a new version
+    Revise(Box<commands::revise::Args>),
+    /// Make several memories one
+    Merge(commands::merge::Args),
+    /// Forget, archive or demote what a policy describes
+    Expire(commands::expire::Args),
+    /// Take memories out of recall, or erase them for good
+    Forget(commands::forget::Args),
+    /// Take back what an agent did
+    Undo(commands::undo::Args),
+    /// Report how a memory fared when it was used
+    Feedback(commands::feedback::Args),
+    /// Decide what waits for approval, and which rules make it wait
+    Review(commands::review::Args),
+    /// Give agents access by label, sensitivity, scope and time
+    Grant(commands::grant::Args),
+    /// Make and revoke tokens
+    Token(commands::token::Args),
+    /// Read and verify the audit chain
+    Audit(commands::audit::Args),
+    /// Take in memories and conversations
+    Import(commands::import::Args),
+    /// Write everything out, one item a line
+    Export(commands::export::Args),
+    /// Copy the vault, while it serves, into an encrypted file
+    Backup(commands::backup::Args),
+    /// Put a copy made by backup in the vault's place
+    Restore(commands::restore::Args),
+    /// Check keys, permissions, storage, audit chain and indexes
+    Doctor(commands::doctor::Args),
+    /// Show and check the configuration
+    Config(commands::config::Args),
+    /// Write a completion script for a shell
+    Completions(commands::completions::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_and_gives_an_example() {
+        fn walk(command: &clap::Command, path: &str) {
+            for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+                let path = format!("{path} {}", sub.get_name());
+                let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+                assert!(!about.is_empty() && !about.contains('\n'), "{path}: {about:?}");
+                if path.split(' ').count() == 2 {
+                    let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+                    assert!(help.contains(&format!("  {path}")), "{path}: {help:?}");
+                }
+                walk(sub, &path);
+            }
+        }
+        walk(&Cli::command(), "yore");
+    }
+}

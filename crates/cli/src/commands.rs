@@ -1,0 +1,62 @@
+//! One file per command: its options, what it asks the vault, how it shows the answer.
+
+pub(crate) mod audit;
+pub(crate) mod backup;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod doctor;
+pub(crate) mod expire;
+pub(crate) mod export;
+pub(crate) mod feedback;
+pub(crate) mod forget;
+pub(crate) mod get;
+pub(crate) mod grant;
+pub(crate) mod history;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod merge;
+pub(crate) mod recall;
+pub(crate) mod remember;
+pub(crate) mod restore;
+pub(crate) mod review;
+pub(crate) mod revise;
+pub(crate) mod search;
+pub(crate) mod serve;
+pub(crate) mod token;
+pub(crate) mod undo;
+
+use crate::app::App;
+use crate::args::Command;
+use crate::failure::Result;
+
+/// Runs a command.
+pub(crate) async fn run(app: &App, command: Command) -> Result {
+    match command {
+        Command::Serve(args) => serve::run(app, args).await,
+        Command::Remember(args) => remember::run(app, *args).await,
+        Command::Recall(args) => recall::run(app, args).await,
+        Command::Search(args) => search::run(app, args).await,
+        Command::Context(args) => context::run(app, args).await,
+        Command::Get(args) => get::run(app, args).await,
+        Command::List(args) => list::run(app, args).await,
+        Command::History(args) => history::run(app, args).await,
+        Command::Revise(args) => revise::run(app, *args).await,
+        Command::Merge(args) => merge::run(app, args).await,
+        Command::Expire(args) => expire::run(app, args).await,
+        Command::Forget(args) => forget::run(app, args).await,
+        Command::Undo(args) => undo::run(app, args).await,
+        Command::Feedback(args) => feedback::run(app, args).await,
+        Command::Review(args) => review::run(app, args).await,
+        Command::Grant(args) => grant::run(app, args).await,
+        Command::Token(args) => token::run(app, args).await,
+        Command::Audit(args) => audit::run(app, args).await,
+        Command::Import(args) => import::run(app, args).await,
+        Command::Export(args) => export::run(app, args).await,
+        Command::Backup(args) => backup::run(app, args).await,
+        Command::Restore(args) => restore::run(app, args).await,
+        Command::Doctor(args) => doctor::run(app, args).await,
+        Command::Config(args) => config::run(app, args),
+        Command::Completions(args) => completions::run(args),
+    }
+}

@@ -1,0 +1,272 @@
+//! `yore grant`: gives agents access by label, sensitivity, scope and time.
+
+use clap::Subcommand;
+use yore_client::api::{self, GrantRequest};
+use yore_client::input::{self, Nothing};
+use yore_domain::class::{Label, Sensitivity};
+use yore_domain::grant::{Grant, Labels, Verb, Verbs};
+use yore_domain::scope::ScopeRule;
+use yore_domain::{AgentId, GrantId, Span};
+
+use crate::app::{App, Session};
+use crate::failure::{Failure, Result};
+use crate::filter::{said, sensitivity};
+use crate::output::{BAD, GOOD, HEAD, ID, Table, WARN, cell, raw, short, styled};
+use crate::{prefix, show, when};
+
+/// Options of `yore grant`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  yore grant issue --agent scheduler --read work.calendar,preferences --write work.calendar --ttl 1h
+  yore grant issue --agent coder --read any --write any --project yore --max internal
+  yore grant list
+  yore grant extend 8d01 --by 24h
+  yore grant revoke 8d01
+
+A label covers what lies below it: work covers work.calendar. Issuing writes only the token to
+standard output; it is shown this once.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Give an agent a grant, and write the token that stands for it
+    Issue(Box<Issue>),
+    /// List grants
+    List {
+        /// Also those that have ended
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show a grant
+    Show {
+        /// The grant
+        id: String,
+    },
+    /// Make a grant hold longer
+    Extend {
+        /// The grant
+        id: String,
+        /// How much longer
+        #[arg(long, value_name = "SPAN", value_parser = when::span)]
+        by: Span,
+    },
+    /// Take a grant back, at once and everywhere
+    Revoke {
+        /// The grants
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Issue {
+    /// Whom it is for
+    #[arg(long, value_name = "NAME", value_parser = agent)]
+    agent: AgentId,
+    /// Labels it may read, or any
+    #[arg(long, value_delimiter = ',', value_name = "LABELS")]
+    read: Vec<String>,
+    /// Labels it may write, or any
+    #[arg(long, value_delimiter = ',', value_name = "LABELS")]
+    write: Vec<String>,
+    /// What it may do [default: read and write as --read and --write say]
+    #[arg(long, value_delimiter = ',', value_name = "VERBS", value_parser = verb)]
+    verbs: Vec<Verb>,
+    /// The highest sensitivity it touches
+    #[arg(long, default_value = "internal", value_name = "CLASS", value_parser = sensitivity)]
+    max: Sensitivity,
+    /// Only this user's memories
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only this project's memories
+    #[arg(long, short, value_name = "NAME")]
+    project: Option<String>,
+    /// How long it holds, such as 1h or 7d [default: until it is revoked]
+    #[arg(long, value_name = "SPAN", value_parser = when::span)]
+    ttl: Option<Span>,
+    /// A note for people
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+/// Reads the name of an agent.
+pub(crate) fn agent(text: &str) -> Result<AgentId, String> {
+    AgentId::new(text).map_err(said)
+}
+
+/// Reads a verb.
+pub(crate) fn verb(text: &str) -> Result<Verb, String> {
+    Verb::parse(text).map_err(said)
+}
+
+/// Reads a list of labels, where `any` and `*` mean every one.
+pub(crate) fn labels(words: &[String]) -> Result<Labels> {
+    if words.iter().any(|word| word == "any" || word == "*") {
+        return Ok(Labels::Any);
+    }
+    let labels: Result<Vec<Label>, _> = words.iter().map(|word| Label::new(word.trim())).collect();
+    Ok(Labels::Under(labels?))
+}
+
+pub(crate) async fn run(app: &App, args: Args) -> Result {
+    match args.what {
+        What::Issue(issue) => {
+            let request = request(*issue)?;
+            let mut session = app.session().await?;
+            let issued = session.change::<api::IssueGrant>(request).await?;
+            app.out.either(&issued, |issued| {
+                told(app, &issued.grant);
+                raw(&issued.token)
+            })
+        }
+        What::List { all } => list(app, all).await,
+        What::Show { id } => {
+            let mut session = app.session().await?;
+            let grant = find(&mut session, &id).await?;
+            let grant = session.call::<api::ShowGrant>(input::OneGrant { grant }).await?;
+            app.out.either(&grant, |grant| show_grant(app, grant))
+        }
+        What::Extend { id, by } => {
+            let mut session = app.session().await?;
+            let grant = find(&mut session, &id).await?;
+            let grant =
+                session.change::<api::ExtendGrant>(input::ExtendGrant { grant, by }).await?;
+            app.out.either(&grant, |grant| show_grant(app, grant))
+        }
+        What::Revoke { id } => {
+            let mut session = app.session().await?;
+            let mut revoked = Vec::new();
+            for id in id {
+                let grant = find(&mut session, &id).await?;
+                session.change::<api::RevokeGrant>(input::OneGrant { grant }).await?;
+                revoked.push(grant);
+            }
+            let done = serde_json::json!({ "revoked": revoked });
+            app.out.either(&done, |_| {
+                revoked.iter().try_for_each(|id| {
+                    app.out.line(format!("{GOOD}revoked{GOOD:#}  {ID}{id}{ID:#}"))
+                })
+            })
+        }
+    }
+}
+
+fn request(issue: Issue) -> Result<GrantRequest> {
+    let mut verbs = issue.verbs.clone();
+    if verbs.is_empty() {
+        verbs.extend((!issue.read.is_empty()).then_some(Verb::Read));
+        verbs.extend((!issue.write.is_empty()).then_some(Verb::Write));
+    }
+    if verbs.is_empty() {
+        return Err(Failure::usage("the grant would allow nothing").hint(
+            "say what it may --read or --write, such as --read work.calendar or --read any",
+        ));
+    }
+    Ok(GrantRequest {
+        agent: issue.agent,
+        verbs: Verbs::of(&verbs),
+        read: labels(&issue.read)?,
+        write: labels(&issue.write)?,
+        ceiling: issue.max,
+        scope: ScopeRule {
+            user: issue.user,
+            project: issue.project,
+            agent: None,
+            visibility: None,
+        },
+        ttl: issue.ttl,
+        note: issue.note,
+    })
+}
+
+/// Says on standard error what the token on standard output is for.
+pub(crate) fn told(app: &App, grant: &Grant) {
+    let ends = grant.expires.map_or("until it is revoked".to_owned(), |at| format!("until {at}"));
+    app.out.remark(format!(
+        "grant {} for {}: {}, up to {}, {ends}; the token is shown this once",
+        short(grant.id),
+        grant.agent,
+        verbs(grant.verbs),
+        grant.ceiling.as_str(),
+    ));
+}
+
+async fn list(app: &App, all: bool) -> Result {
+    let mut session = app.session().await?;
+    let mut grants = session.call::<api::Grants>(Nothing {}).await?;
+    if !all {
+        grants.retain(|grant| grant.holds_at(app.out.now));
+    }
+    app.out.either(&grants, |grants| {
+        if grants.is_empty() {
+            app.out.remark("no grant holds; yore grant issue gives one");
+            return Ok(());
+        }
+        let mut table =
+            Table::new(&["GRANT", "AGENT", "VERBS", "UP TO", "STATE", "READS / WRITES"]);
+        for grant in grants {
+            table.push([
+                styled(short(grant.id), ID),
+                cell(grant.agent.to_string()),
+                cell(verbs(grant.verbs)),
+                cell(grant.ceiling.as_str()),
+                state(app, grant),
+                cell(format!("{} / {}", reach(&grant.read), reach(&grant.write))),
+            ]);
+        }
+        app.out.table(&table)
+    })
+}
+
+fn show_grant(app: &App, grant: &Grant) -> Result {
+    app.out.line(format!("{HEAD}{ID}{}{ID:#}{HEAD:#}", grant.id))?;
+    let mut rows = vec![
+        ("agent", grant.agent.to_string()),
+        ("verbs", verbs(grant.verbs)),
+        ("reads", reach(&grant.read)),
+        ("writes", reach(&grant.write)),
+        ("up to", grant.ceiling.as_str().to_owned()),
+        ("state", state(app, grant).0),
+        ("issued", format!("{} by {}", app.out.ago(grant.issued), grant.issuer)),
+    ];
+    let scope = [("user", &grant.scope.user), ("project", &grant.scope.project)];
+    for (name, value) in scope {
+        rows.extend(value.as_ref().map(|value| (name, value.clone())));
+    }
+    rows.extend(grant.note.clone().map(|note| ("note", note)));
+    show::members(&app.out, &rows)
+}
+
+fn verbs(verbs: Verbs) -> String {
+    verbs.iter().map(Verb::as_str).collect::<Vec<_>>().join(",")
+}
+
+fn reach(labels: &Labels) -> String {
+    match labels {
+        Labels::Any => "any".to_owned(),
+        Labels::Under(labels) if labels.is_empty() => "nothing".to_owned(),
+        Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn state(app: &App, grant: &Grant) -> (String, anstyle::Style) {
+    let now = app.out.now;
+    match (grant.revoked, grant.expires) {
+        (Some(at), _) if at <= now => styled(format!("revoked {}", app.out.ago(at)), BAD),
+        (_, Some(at)) if at <= now => styled(format!("ended {}", app.out.ago(at)), WARN),
+        (_, Some(at)) => styled(format!("ends {}", app.out.ago(at)), GOOD),
+        (_, None) => styled("holds", GOOD),
+    }
+}
+
+async fn find(session: &mut Session<'_>, text: &str) -> Result<GrantId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let grants = session.call::<api::Grants>(Nothing {}).await?;
+    prefix::one(grants.iter().map(|grant| grant.id), text, "yore grant list --all shows them")
+}

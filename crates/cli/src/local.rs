@@ -1,0 +1,162 @@
+//! The vault of a data directory on this machine: its server if one runs, else this process.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use yore_client::Client;
+use yore_server::{Attached, Config, Error, KeySource, attach, place};
+use yore_store_sqlite::Error as StoreError;
+
+use crate::failure::{Exit, Failure, Result};
+use crate::output::Output;
+use crate::progress;
+
+/// How long a command that became the server waits for others before it ends.
+const LINGER_MILLIS: u64 = 100;
+/// What takes longer than this is explained.
+const NOTICEABLE: Duration = Duration::from_millis(1500);
+
+const UNWRITABLE: &str = "make the directory writable for this user, or use another --data";
+
+/// The vault of a data directory.
+#[derive(Debug)]
+pub(crate) struct Local {
+    config: Config,
+    out: Output,
+    attached: Option<Attached>,
+}
+
+impl Local {
+    /// Names the directory; nothing is opened yet.
+    pub(crate) fn new(mut config: Config, out: Output) -> Self {
+        config.limits.idle_millis = config.limits.idle_millis.min(LINGER_MILLIS);
+        Self { config, out, attached: None }
+    }
+
+    /// Connects to the server of the directory, or becomes it.
+    pub(crate) async fn reach(&mut self) -> Result<Client> {
+        let new_key = key_file(&self.config).filter(|path| !path.exists());
+        let waiting = noticed(&self.out, "waiting for the process that uses the data directory");
+        let attached = attach(self.config.clone()).await;
+        waiting.done();
+        let attached = attached?;
+        if let Some(path) = new_key.filter(|path| path.exists()) {
+            self.out.remark(format!(
+                "made the master key {}: keep a copy, without it the vault cannot be opened",
+                path.display()
+            ));
+        }
+        let client = attached.client().clone();
+        // The first connection tells a server that was made for this command to stay.
+        client.health().await?;
+        self.attached = Some(attached);
+        Ok(client)
+    }
+
+    /// Lets go; if this process is the server, after the others that use it are done.
+    pub(crate) async fn close(self) -> Result {
+        let Some(attached) = self.attached else { return Ok(()) };
+        let waiting = noticed(&self.out, "finishing what is left to index");
+        let finished = attached.finish().await;
+        waiting.done();
+        Ok(finished?)
+    }
+}
+
+/// Returns the file the master key lies in, when it lies in one.
+pub(crate) fn key_file(config: &Config) -> Option<PathBuf> {
+    match &config.key {
+        KeySource::File(path) => Some(path.clone()),
+        KeySource::Default => place::config().ok().map(|place| place.join("master.key")),
+        KeySource::Text(_) | KeySource::Passphrase(_) => None,
+    }
+}
+
+/// Shows a spinner once something takes long.
+fn noticed(out: &Output, doing: &'static str) -> Notice {
+    let (out, (send, receive)) = (*out, tokio::sync::oneshot::channel::<()>());
+    let task = tokio::spawn(async move {
+        let mut receive = receive;
+        if tokio::time::timeout(NOTICEABLE, &mut receive).await.is_ok() {
+            return;
+        }
+        let spinner: ProgressBar = progress::spinner(&out, doing);
+        receive.await.unwrap_or_default();
+        spinner.finish_and_clear();
+    });
+    Notice { send: Some(send), _task: task }
+}
+
+struct Notice {
+    send: Option<tokio::sync::oneshot::Sender<()>>,
+    _task: tokio::task::JoinHandle<()>,
+}
+
+impl Notice {
+    fn done(mut self) {
+        if let Some(send) = self.send.take() {
+            send.send(()).unwrap_or_default();
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Config(_) | Error::Exposed(_) => {
+                Self::usage(message).hint("yore config check says where the setting comes from")
+            }
+            Error::Key(_) => Self::new(Exit::Damaged, message)
+                .hint("name the right key with --key-file, YORE_MASTER_KEY or YORE_PASSPHRASE"),
+            Error::InUse { .. } => Self::new(Exit::Unreachable, message).hint(
+                "it holds the lock but does not answer; wait for it, end it, or use another --data",
+            ),
+            Error::Bind { .. } => Self::new(Exit::Unreachable, message).hint(
+                "choose another address with --listen or --tls-listen; port 0 picks a free one",
+            ),
+            Error::Tls(_) => Self::new(Exit::Damaged, message)
+                .hint("move the directory tls aside; a new authority is made at the next start"),
+            Error::File { source, .. } => file(message, &source),
+            Error::Store(error) => store(&error),
+            Error::Engine(error) => Self::from(error),
+            Error::Client(error) => Self::from(error),
+            Error::Interrupted(_) => Self::failed(message),
+        }
+    }
+}
+
+fn store(error: &StoreError) -> Failure {
+    let message = error.to_string();
+    match error {
+        StoreError::WrongKey => Failure::new(Exit::Damaged, message).hint(
+            "nothing was changed; give the key it was made with: --key-file, YORE_MASTER_KEY or \
+             YORE_PASSPHRASE",
+        ),
+        StoreError::Key(_) => Failure::new(Exit::Damaged, message).hint("nothing was changed"),
+        StoreError::InUse(_) => Failure::new(Exit::Unreachable, message),
+        StoreError::Newer { .. } => Failure::new(Exit::Damaged, message)
+            .hint("nothing was changed; install the newer version of yore"),
+        StoreError::Foreign { .. } | StoreError::Json(_) | StoreError::Damaged(_) => {
+            Failure::new(Exit::Damaged, message)
+                .hint("nothing was changed; put a backup in its place with yore restore")
+        }
+        StoreError::File { source, .. } => file(message, source),
+        StoreError::Sqlite(_) | StoreError::Stopped => Failure::new(Exit::Failed, message)
+            .hint("yore doctor says what is wrong and what to do"),
+        StoreError::Domain(_) => Failure::failed(message),
+    }
+}
+
+fn file(message: String, source: &std::io::Error) -> Failure {
+    const KNOWN: [(ErrorKind, &str); 4] = [
+        (ErrorKind::PermissionDenied, UNWRITABLE),
+        (ErrorKind::ReadOnlyFilesystem, UNWRITABLE),
+        (ErrorKind::StorageFull, "make room on the disk; nothing was lost"),
+        (ErrorKind::NotFound, "check the path"),
+    ];
+    let hint = KNOWN.iter().find(|(kind, _)| *kind == source.kind()).map(|(_, hint)| *hint);
+    Failure::failed(message).hint(hint.unwrap_or("yore doctor says what is wrong and what to do"))
+}

@@ -1,0 +1,120 @@
+//! The `yore` command.
+//!
+//! Every command is one file under `commands/`: its options, one or two calls of the native
+//! API, and how the answer looks. Commands hold no rules: whatever they ask walks the same
+//! pipeline as every protocol. Without a server the command opens the data directory itself
+//! and talks to it through the same socket, so there is one way in.
+//!
+//! Start at `args.rs` (the tree of commands), then `app.rs` (how the vault is reached) and
+//! `failure.rs` (the documented exit codes).
+
+mod app;
+mod args;
+mod asking;
+mod commands;
+mod draft;
+mod editor;
+mod failure;
+mod file;
+mod filter;
+mod input;
+mod local;
+mod mutated;
+mod output;
+mod prefix;
+mod progress;
+mod show;
+mod when;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+use crate::app::App;
+use crate::args::Cli;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{BAD, DIM};
+
+fn main() -> ExitCode {
+    let matches = Cli::command().get_matches();
+    let mut cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.format(&mut Cli::command()).exit(),
+    };
+    // A data directory that was typed means more than an address that the environment names.
+    if typed(&matches, "data") && !typed(&matches, "url") {
+        cli.global.url = None;
+    }
+    let json = cli.global.json;
+    let ended = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))
+        .and_then(|runtime| runtime.block_on(run(cli)));
+    match ended {
+        Ok(()) => Exit::Ok.into(),
+        Err(failure) => {
+            report(&failure, json);
+            failure.exit.into()
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result {
+    let app = App::new(cli.global);
+    let done = Box::pin(commands::run(&app, cli.command)).await;
+    let finished = app.finish().await;
+    done.and(finished)
+}
+
+/// Writes the log to standard error, as much of it as the filter lets through.
+pub(crate) fn log(filter: &str) -> Result {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).map_err(|error| {
+        Failure::usage(format!("log: {error}")).hint("write info or yore=debug")
+    })?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(anstream::stderr)
+        .try_init()
+        .map_err(|error| Failure::failed(error.to_string()))
+}
+
+fn typed(matches: &ArgMatches, option: &str) -> bool {
+    let here = matches.value_source(option) == Some(ValueSource::CommandLine);
+    here || matches.subcommand().is_some_and(|(_, below)| typed_below(below, option))
+}
+
+fn typed_below(matches: &ArgMatches, option: &str) -> bool {
+    let known = matches.ids().any(|id| id.as_str() == option);
+    (known && matches.value_source(option) == Some(ValueSource::CommandLine))
+        || matches.subcommand().is_some_and(|(_, below)| typed_below(below, option))
+}
+
+/// Says what was wrong and what to do. Nothing more can be done if even that fails.
+fn report(failure: &Failure, json: bool) {
+    if failure.message.is_empty() {
+        return;
+    }
+    if json {
+        if let Some(hold) = &failure.hold {
+            output::raw(&serde_json::json!({ "held": hold }).to_string()).unwrap_or_default();
+        }
+        let error = serde_json::json!({ "error": {
+            "code": failure.code,
+            "message": failure.message,
+            "hint": failure.hint,
+            "hold": failure.hold,
+            "exit": failure.exit as u8,
+        } });
+        writeln!(std::io::stderr(), "{error}").unwrap_or_default();
+        return;
+    }
+    let mut err = anstream::stderr();
+    let message = output::clean(&failure.message);
+    writeln!(err, "{BAD}error{BAD:#}: {message}").unwrap_or_default();
+    if let Some(hint) = &failure.hint {
+        writeln!(err, "  {DIM}{}{DIM:#}", output::clean(hint)).unwrap_or_default();
+    }
+}

@@ -1,0 +1,10 @@
+//! The shipped binary, run as a person or a script would run it, on temporary directories.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bad_input;
+mod common;
+mod daemon;
+mod first_use;
+mod governance;
+mod keeping;
+mod shape;
