@@ -16,7 +16,7 @@ use crate::audit;
 use crate::error::Result;
 use crate::indexes::Effect;
 use crate::vault::Classes;
-use crate::writer::Desk;
+use crate::writer::{Desk, REWRITE};
 
 pub(crate) use books::hold_code;
 
@@ -76,6 +76,9 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<Done, CommitError> {
             commit
                 .run("INSERT INTO outbox VALUES (?1, ?2, ?3)", (last, commit.at.micros(), data))?;
         }
+    }
+    if commit.erased {
+        commit.run("INSERT OR REPLACE INTO setting VALUES (?1, 'true')", [REWRITE])?;
     }
     let (seq, checkpoint) = audit::append(desk, &commit.audit)?;
     if seq.0.is_multiple_of(audit::INTERVAL) {

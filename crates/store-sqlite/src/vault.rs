@@ -65,6 +65,11 @@ impl Vault {
         let last: u64 =
             conn.query_row("SELECT coalesce(max(seq), 0) FROM outbox", [], |row| row.get(0))?;
         let changes = watch::Sender::new(Seq(last));
+        let rewrite_due = conn.query_row(
+            "SELECT count(*) > 0 FROM setting WHERE name = ?1",
+            [writer::REWRITE],
+            |row| row.get(0),
+        )?;
         let desk = Desk {
             conn,
             id,
@@ -77,6 +82,7 @@ impl Vault {
             tuning,
             notary,
             truncation_due: false,
+            rewrite_due,
             checkpointed: 0,
             _lock: lock,
             unsaved: 0,

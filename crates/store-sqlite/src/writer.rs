@@ -27,6 +27,12 @@ const QUEUE: usize = 8192;
 const RELAXED: Duration = Duration::from_millis(50);
 /// How often an erasure tries again to empty a journal that readers still hold.
 const TRUNCATION: Duration = Duration::from_millis(20);
+/// Up to this size a file is rewritten inside the erasure; a larger one when nobody writes.
+const REWRITTEN_AT_ONCE: u64 = 64 << 20;
+/// How long nobody must have written before a large file is rewritten.
+const REWRITE_PAUSE: Duration = Duration::from_secs(1);
+/// The setting that says a rewrite is due, so that a crash does not forget it.
+pub(crate) const REWRITE: &str = "store:rewrite";
 /// How many pages the journal may hold before it is moved into the file.
 const WAL_PAGES: u64 = 1000;
 /// After how many changes an idle vault writes its indexes down.
@@ -48,6 +54,8 @@ pub(crate) struct Desk {
     pub(crate) notary: Option<Writer>,
     /// An erasure waits for the journal to be emptied.
     pub(crate) truncation_due: bool,
+    /// An erasure waits for the file to be written anew.
+    pub(crate) rewrite_due: bool,
     /// How many pages the journal had when it was last moved into the file.
     pub(crate) checkpointed: u64,
     pub(crate) _lock: Option<Arc<File>>,
@@ -169,11 +177,16 @@ fn serve(mut desk: Desk, receiver: &Receiver<Message>) {
     let mut waiting: Vec<Pending> = Vec::new();
     let mut due: Option<Instant> = None;
     loop {
-        let next = match (due, desk.truncation_due) {
-            (Some(due), _) => receiver.recv_deadline(due),
-            (None, true) => receiver.recv_timeout(TRUNCATION),
-            (None, false) => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let next = match due {
+            Some(due) => receiver.recv_deadline(due),
+            None if desk.truncation_due => receiver.recv_timeout(TRUNCATION),
+            None if desk.rewrite_due => receiver.recv_timeout(REWRITE_PAUSE),
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
+        let paused = matches!(next, Err(RecvTimeoutError::Timeout));
+        if paused && due.is_none() && !desk.truncation_due {
+            desk.rewrite();
+        }
         let mut work = None;
         match next {
             Ok(Message::Commit(pending)) => waiting.push(pending),
@@ -313,7 +326,33 @@ impl Desk {
         if let Err(error) = open::remove(&self.files.index) {
             tracing::error!(vault = %self.id, %error, "the saved index of vault {} cannot be removed", self.id);
         }
+        self.rewrite_due = self.tuning.secure_delete;
+        let size = std::fs::metadata(&self.files.db).map_or(0, |meta| meta.len());
+        if size <= REWRITTEN_AT_ONCE {
+            self.rewrite();
+        }
         self.truncate(TRUNCATION);
+    }
+
+    /// Writes the file anew. SQLite overwrites what it deletes, but not the copies it leaves in
+    /// the unused part of a page when it moves rows from one page to another.
+    fn rewrite(&mut self) {
+        if !self.rewrite_due {
+            return;
+        }
+        let done = self
+            .conn
+            .execute_batch("VACUUM")
+            .and_then(|()| self.conn.execute("DELETE FROM setting WHERE name = ?1", [REWRITE]));
+        match done {
+            Ok(_) => {
+                self.rewrite_due = false;
+                self.truncation_due = true;
+            }
+            Err(error) => {
+                tracing::warn!(vault = %self.id, %error, "vault {} cannot be rewritten yet", self.id);
+            }
+        }
     }
 
     /// Empties the journal, or leaves it for later when readers hold it longer than this.
@@ -398,6 +437,7 @@ impl Desk {
         if self.unsaved > 0 || !self.files.index.exists() {
             self.save_indexes();
         }
+        self.rewrite();
         if let Err(error) = open::truncate_wal(&self.conn) {
             tracing::warn!(vault = %self.id, %error, "the journal of vault {} was not emptied", self.id);
         }

@@ -1,4 +1,4 @@
-//! Measures the built-in models: `cargo run --release -p yore-embed --example speed`.
+//! Measures the built-in models: `cargo run --release -p yore-embed --example pace`.
 
 use std::{hint::black_box, time::Instant};
 
