@@ -42,7 +42,7 @@ impl Static {
             weights,
             units: rows.chunks_exact(dims).map(inverse_length).collect(),
             rows,
-            kin: Kin::new(Wordpiece::builtin(), tokens),
+            kin: Kin::new(Wordpiece::builtin(), rows, dims),
         }
     }
 
@@ -83,10 +83,6 @@ impl Static {
     pub fn token_cosine(&self, a: u16, b: u16) -> f32 {
         let ((a, a_unit), (b, b_unit)) = (self.token_unit(a), self.token_unit(b));
         dot_i8(a, b) as f32 * a_unit * b_unit
-    }
-
-    pub(crate) fn rows(&self) -> &'static [i8] {
-        self.rows
     }
 
     fn row(&self, token: u16) -> &'static [i8] {

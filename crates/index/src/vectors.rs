@@ -8,11 +8,11 @@ use crate::postings::reserve;
 use crate::top::{Hit, Top};
 
 /// Up to this many selected rows every row is compared exactly.
-const EXACT_LIMIT: usize = 8_000;
+const EXACT_LIMIT: usize = 20_000;
 /// Rows rescored exactly after the sign-bit scan: at least this many …
-const RESCORE_FLOOR: usize = 1_000;
+const RESCORE_FLOOR: usize = 4_000;
 /// … and at least this share of the selected rows.
-const RESCORE_SHARE: usize = 250;
+const RESCORE_SHARE: usize = 25;
 /// Rows compared in one call of a kernel.
 const BLOCK: usize = 512;
 /// Distances looked at together when picking the near ones.

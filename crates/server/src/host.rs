@@ -142,6 +142,11 @@ impl Host {
         shutdown: impl Future<Output = ()>,
     ) -> Result<()> {
         let background = self.engine.start();
+        // A server that stays spares its first questions the look at the whole table of tokens.
+        let kin = std::thread::Builder::new().name("yore-kin".into());
+        if let Err(error) = kin.spawn(|| yore_embed::builtin().statics.meet_kin()) {
+            tracing::warn!(%error, "the kin of tokens are looked up when they are needed");
+        }
         let (app, acceptor) = self.assemble();
         let renewal = listeners.identity().map(|identity| self.renew(identity));
         self.announce(&listeners)?;

@@ -73,7 +73,7 @@ impl Options {
             max_open_vaults: NonZeroUsize::new(64).expect("invariant: 64 is not zero"),
             overwrite: Overwrite::default(),
             writer_cache_kib: 4 * 1024,
-            reader_cache_kib: 2 * 1024,
+            reader_cache_kib: 16 * 1024,
             tokens: None,
         }
     }

@@ -110,7 +110,7 @@ proptest! {
 #[test]
 fn many_rows_take_the_sign_bit_path_and_stay_isolated() {
     let mut seen: Vec<Draft> =
-        (0..9000).map(|n| common::numbered(n, VISIBLE[n as usize % 2].0)).collect();
+        (0..21_000).map(|n| common::numbered(n, VISIBLE[n as usize % 2].0)).collect();
     for draft in &mut seen {
         draft.has_dense = true;
     }
