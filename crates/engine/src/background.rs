@@ -20,7 +20,7 @@ use yore_domain::{Result, VaultId};
 use yore_embed::Transformer;
 use yore_policy::Permit;
 use yore_store::plan::Indexing;
-use yore_store::{CommitError, Durability, Plan, Precondition, RowKey, Write};
+use yore_store::{CommitError, Plan, Precondition, RowKey, Write};
 
 use crate::ask::stored;
 use crate::call::Call;
@@ -140,7 +140,7 @@ impl Engine {
         })
         .await?;
         let trace = Trace::count(writes.len());
-        self.commit_own(&permit, writes, Vec::new(), trace, Durability::Relaxed).await
+        self.commit_own(&permit, writes, Vec::new(), trace).await
     }
 
     /// Forgets what has passed its time; erases what consent says may be kept no longer.
@@ -160,7 +160,7 @@ impl Engine {
             return Ok(Left::Nothing);
         }
         let trace = Trace::count(ids.len()).touching(ids);
-        self.commit_own(&permit, writes, preconditions, trace, Durability::Strict).await
+        self.commit_own(&permit, writes, preconditions, trace).await
     }
 
     fn ending(&self, memory: Memory) -> Write {
@@ -198,22 +198,22 @@ impl Engine {
             return Ok(Left::Nothing);
         }
         let trace = Trace::count(writes.len());
-        self.commit_own(&permit, writes, preconditions, trace, Durability::Strict).await
+        self.commit_own(&permit, writes, preconditions, trace).await
     }
 
-    /// Commits the server's own work. When the vault moved underneath, it is done again.
+    /// Commits the server's own work and waits for it, so that the next look sees what was done.
+    /// When the vault moved underneath, it is done again.
     async fn commit_own(
         &self,
         permit: &Permit,
         writes: Vec<Write>,
         preconditions: Vec<Precondition>,
         trace: Trace,
-        durability: Durability,
     ) -> Result<Left> {
         let call = Call::anonymous(PROTOCOL);
         let (actor, reason, now) = (permit.actor(), permit.operation(), self.now());
         let audit = self.draft(&call, actor, reason, now, Outcome::Done, trace);
-        let plan = Plan { writes, preconditions, durability, ..Plan::of(audit) };
+        let plan = Plan { writes, preconditions, ..Plan::of(audit) };
         match self.store().commit(permit, plan).await {
             Ok(_) | Err(CommitError::Stale(_)) => Ok(Left::More),
             Err(CommitError::Failed(error)) => Err(error),

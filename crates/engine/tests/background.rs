@@ -23,6 +23,18 @@ async fn vectors_follow_the_write() {
 }
 
 #[tokio::test]
+async fn nothing_is_done_twice() {
+    let vault = Vault::new().await;
+    vault.holds(Draft::text("Anna drinks tea")).await;
+    vault.engine.settle().await.unwrap();
+    let entries = vault.audit().await;
+    for operation in ["embed", "find duplicates"] {
+        let times = entries.iter().filter(|entry| entry.draft.operation == operation).count();
+        assert_eq!(times, 1, "{operation}");
+    }
+}
+
+#[tokio::test]
 async fn near_duplicates_are_proposed_once_and_nothing_is_overwritten() {
     let vault = Vault::new().await;
     let owner = vault.owner();

@@ -305,6 +305,16 @@ impl Inner {
     }
 }
 
+impl Drop for Inner {
+    /// Waits for the writers. A process that ended under them would take away the cryptography
+    /// they still use.
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "the store was not closed in order");
+        }
+    }
+}
+
 impl Store for SqliteStore {
     fn snapshot<'a>(
         &'a self,

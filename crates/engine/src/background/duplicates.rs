@@ -8,7 +8,7 @@ use yore_domain::query::{Corpus, Filter};
 use yore_domain::{MemoryId, Result, Seq, VaultId};
 use yore_policy::Permit;
 use yore_store::snapshot::Loaded;
-use yore_store::{Durability, RowKey, Search, Snapshot, Write};
+use yore_store::{RowKey, Search, Snapshot, Write};
 
 use super::{Left, PROTOCOL};
 use crate::call::Call;
@@ -57,8 +57,7 @@ impl Engine {
         let proposed = pairs.len();
         writes.push(Write::Setting(CURSOR.to_owned(), last.0.into()));
         let trace = Trace::default().with("looked_at", changes.len()).with("proposed", proposed);
-        // The next look must see the cursor, or it would look at the same changes again.
-        self.commit_own(&permit, writes, preconditions, trace, Durability::Strict).await
+        self.commit_own(&permit, writes, preconditions, trace).await
     }
 
     /// The closest other memory of the same class and kind, if it is close enough.
