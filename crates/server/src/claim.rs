@@ -23,10 +23,10 @@ pub struct Note {
     /// The process.
     pub pid: u32,
     /// Where it speaks plain HTTP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "url::http")]
     pub http: Option<SocketAddr>,
     /// Where it speaks TLS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "url::https")]
     pub https: Option<SocketAddr>,
     /// The authority that signed its certificate, as a PEM file, when it was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,6 +36,45 @@ pub struct Note {
     pub socket: Option<PathBuf>,
     /// Its version.
     pub version: String,
+}
+
+/// Addresses written as the URLs that a client can use.
+mod url {
+    use std::net::SocketAddr;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    macro_rules! scheme {
+        ($name:ident, $prefix:literal) => {
+            pub(super) mod $name {
+                use super::*;
+
+                pub(in super::super) fn serialize<S: Serializer>(
+                    address: &Option<SocketAddr>,
+                    serializer: S,
+                ) -> Result<S::Ok, S::Error> {
+                    match address {
+                        Some(address) => {
+                            serializer.collect_str(&format_args!(concat!($prefix, "{}"), address))
+                        }
+                        None => serializer.serialize_none(),
+                    }
+                }
+
+                pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+                    deserializer: D,
+                ) -> Result<Option<SocketAddr>, D::Error> {
+                    let url = Option::<String>::deserialize(deserializer)?;
+                    url.map(|url| url.trim_start_matches($prefix).parse())
+                        .transpose()
+                        .map_err(serde::de::Error::custom)
+                }
+            }
+        };
+    }
+
+    scheme!(http, "http://");
+    scheme!(https, "https://");
 }
 
 impl Claim {

@@ -167,7 +167,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.ready["http"].as_str().unwrap())
+        self.ready["http"].as_str().unwrap().to_owned()
     }
 
     /// Asks it to end, and returns its exit code.

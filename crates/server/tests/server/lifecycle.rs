@@ -62,7 +62,7 @@ async fn the_note_says_where_the_server_is() {
     let note: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(note["pid"], std::process::id());
     assert_eq!(note["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(note["http"], server.http().to_string());
+    assert_eq!(note["http"], format!("http://{}", server.http()));
     assert_ne!(server.http().port(), 0);
     assert!(note["https"].is_string());
     let ca = std::fs::read_to_string(note["ca"].as_str().unwrap()).unwrap();
