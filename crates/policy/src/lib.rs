@@ -4,7 +4,7 @@
 //! the facts, this crate judges, the engine acts. Nothing in this crate can touch a store or
 //! a clock. [`verify`] is the only maker of a [`Principal`] and [`authorise`] the only maker
 //! of a [`Permit`]; the store asks for a permit, so a handler that forgets the check does
-//! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`judge`].
+//! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`mod@judge`].
 
 pub mod evidence;
 pub mod judge;
