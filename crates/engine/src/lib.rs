@@ -14,6 +14,7 @@ mod background;
 mod budget;
 mod call;
 mod clock;
+pub mod dialect;
 mod engine;
 mod evidence;
 mod feed;

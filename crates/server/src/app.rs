@@ -19,16 +19,13 @@ use tracing::Instrument;
 use yore_client::api::{self, REQUEST_ID, Weight};
 use yore_domain::Error;
 use yore_engine::Engine;
+use yore_engine::dialect::Registry;
+use yore_http::{Peer, RequestId, Surface};
 
 use crate::config::{Config, Limits, Metrics as Audience};
 use crate::guard::{self, Guard};
-use crate::listen::Peer;
 use crate::metrics::Metrics;
 use crate::{operations, reply};
-
-/// The id under which logs and the audit chain speak of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestId(pub(crate) String);
 
 /// What all requests share.
 #[derive(Clone, Debug)]
@@ -36,12 +33,11 @@ pub(crate) struct App(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    engine: Engine,
+    surface: Surface,
     config: Config,
     guard: Guard,
     metrics: Metrics,
     ready: AtomicBool,
-    stop: CancellationToken,
     open: watch::Sender<usize>,
     boot: String,
     requests: AtomicU64,
@@ -51,13 +47,21 @@ impl App {
     pub(crate) fn new(engine: Engine, config: Config, stop: CancellationToken) -> Self {
         let mut boot = [0; 6];
         getrandom::fill(&mut boot).expect("invariant: the system has a source of randomness");
+        let Limits { body, heavy_body, depth, request_seconds, heavy_seconds, .. } = config.limits;
+        let limits = yore_http::Limits {
+            body,
+            heavy_body,
+            depth,
+            time: Duration::from_secs(request_seconds),
+            heavy_time: Duration::from_secs(heavy_seconds),
+        };
+        let registry = Arc::new(Registry::default());
         Self(Arc::new(Inner {
-            engine,
+            surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
             metrics: Metrics::new(),
             ready: AtomicBool::new(false),
-            stop,
             open: watch::Sender::new(0),
             boot: yore_canon::encode::hex(&boot),
             requests: AtomicU64::new(0),
@@ -65,7 +69,7 @@ impl App {
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.0.surface.engine
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -76,9 +80,9 @@ impl App {
         &self.0.guard
     }
 
-    /// Cancelled when the server ends, so that endless answers end too.
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.0.stop
+    /// What every crate with routes gets.
+    pub(crate) fn surface(&self) -> &Surface {
+        &self.0.surface
     }
 
     /// The number of open connections.
@@ -92,10 +96,10 @@ impl App {
 
     /// How large a request of this weight may be, and how long it may take.
     pub(crate) fn bounds(&self, weight: Weight) -> (usize, Duration) {
-        let Limits { body, heavy_body, request_seconds, heavy_seconds, .. } = self.0.config.limits;
+        let limits = self.0.surface.limits;
         match weight {
-            Weight::Light => (body, Duration::from_secs(request_seconds)),
-            Weight::Heavy => (heavy_body, Duration::from_secs(heavy_seconds)),
+            Weight::Light => (limits.body, limits.time),
+            Weight::Heavy => (limits.heavy_body, limits.heavy_time),
         }
     }
 

@@ -12,10 +12,10 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
+use yore_http::{Peer, Way};
 
 use crate::app::App;
 use crate::config::{Bind, Listen};
-use crate::listen::{Peer, Way};
 use crate::reply;
 
 /// Who may be asked for, and from where.

@@ -151,7 +151,7 @@ impl Host {
         let renewal = listeners.identity().map(|identity| self.renew(identity));
         self.announce(&listeners)?;
         app.set_ready(true);
-        let stop = app.stop().clone();
+        let stop = app.surface().stop.clone();
         let serving = tokio::spawn(acceptor.run(listeners));
         shutdown.await;
         tracing::info!("ending");

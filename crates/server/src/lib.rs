@@ -14,7 +14,6 @@
 //! native API) and `listen.rs` (connections).
 
 mod app;
-mod call;
 mod claim;
 mod clock;
 pub mod config;

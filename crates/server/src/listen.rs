@@ -20,33 +20,12 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+use yore_http::{Peer, Way};
 
 use crate::config::{Bind, Config, Limits};
 use crate::error::{Error, Result};
 use crate::place;
 use crate::tls::Identity;
-
-/// How a request came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    Plain,
-    Tls,
-    Socket,
-}
-
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer {
-    pub(crate) way: Way,
-    pub(crate) address: Option<SocketAddr>,
-}
-
-impl Peer {
-    /// Whether the other end is on this machine.
-    pub(crate) fn is_local(&self) -> bool {
-        self.way == Way::Socket || self.address.is_some_and(|address| address.ip().is_loopback())
-    }
-}
 
 /// Addresses that are bound but not yet served.
 #[derive(Debug, Default)]

@@ -16,10 +16,13 @@ use yore_client::input;
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, Result};
 use yore_engine::{Call, Engine};
+use yore_http::{Peer, Way};
 
 use crate::app::App;
-use crate::listen::{Peer, Way};
-use crate::{call, place, reply};
+use crate::{place, reply};
+
+/// What the audit chain calls the native API.
+const PROTOCOL: &str = "native";
 
 /// What an operation has at hand.
 pub(crate) struct Desk<'a> {
@@ -96,8 +99,8 @@ async fn perform<E: Serve>(State(app): State<App>, request: Request) -> Response
 
 async fn carry_out<E: Serve>(app: &App, request: Request, bytes: usize) -> Result<E::Output> {
     let (parts, body) = request.into_parts();
-    let call = call::call(&parts)?;
-    let input = call::input(&parts, body, bytes, app.config().limits.depth).await?;
+    let call = app.surface().call(&parts, PROTOCOL)?;
+    let input = yore_http::input(&parts, body, bytes, app.surface().limits.depth).await?;
     let backups = place::backups(&app.config().data);
     let files = match parts.extensions.get::<Peer>() {
         Some(Peer { way: Way::Socket, .. }) => Files::Any,

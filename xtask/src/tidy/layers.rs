@@ -22,13 +22,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("engine", &["domain", "canon", "policy", "rank", "embed", "store"]),
     ("router", &["domain", "canon", "rank", "engine"]),
     ("archive", &["domain", "canon", "engine"]),
+    ("client", &["domain", "canon", "engine"]),
+    ("http", &["domain", "canon", "engine", "client"]),
     ("ump", PROTOCOL),
-    ("memorywire", &["domain", "canon", "engine", "router"]),
+    ("memorywire", &["domain", "canon", "engine", "http", "router"]),
     ("oamp", PROTOCOL),
     ("omp", PROTOCOL),
     ("mcp", PROTOCOL),
     ("uamp", PROTOCOL),
-    ("client", &["domain", "canon", "engine"]),
     ("server", ASSEMBLY),
     ("cli", ASSEMBLY_AND_SERVER),
     ("bench", &["domain", "kernels", "embed", "index", "store-sqlite", "engine"]),
@@ -36,7 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &["kernels"]),
 ];
 
-const PROTOCOL: &[&str] = &["domain", "canon", "engine"];
+const PROTOCOL: &[&str] = &["domain", "canon", "engine", "http"];
 
 const ASSEMBLY: &[&str] = &[
     "domain",
@@ -55,6 +56,7 @@ const ASSEMBLY: &[&str] = &[
     "mcp",
     "uamp",
     "client",
+    "http",
 ];
 
 const ASSEMBLY_AND_SERVER: &[&str] = &[
@@ -74,6 +76,7 @@ const ASSEMBLY_AND_SERVER: &[&str] = &[
     "mcp",
     "uamp",
     "client",
+    "http",
     "server",
 ];
 

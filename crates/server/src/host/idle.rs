@@ -47,7 +47,7 @@ impl Idle {
         let (app, acceptor) = host.assemble();
         host.announce(&listeners)?;
         app.set_ready(true);
-        let stop = app.stop().clone();
+        let stop = app.surface().stop.clone();
         let mut open = app.open().subscribe();
         let serving = tokio::spawn(acceptor.run(listeners));
         loop {

@@ -1,0 +1,90 @@
+//! From a request's head to the engine's call.
+
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use yore_client::api;
+use yore_domain::{Error, Result};
+use yore_engine::dialect::{Presented, Registry};
+use yore_engine::{Call, Credentials, Secret, VaultRef};
+
+use crate::peer::{Peer, RequestId};
+use crate::surface::Surface;
+
+/// The longest header of ours that is taken.
+const HEADER: usize = 256;
+
+impl Surface {
+    /// Builds the engine's call from a request's head, for the audit chain under the name of
+    /// the protocol.
+    pub fn call(&self, parts: &Parts, protocol: &'static str) -> Result<Call> {
+        let vault = match header(&parts.headers, api::VAULT)? {
+            None => VaultRef::Default,
+            Some(text) => text.parse().map_or_else(|_| VaultRef::Owner(text.into()), VaultRef::Id),
+        };
+        Ok(Call {
+            credentials: credentials(&self.registry, &parts.headers),
+            vault,
+            protocol,
+            request: parts.extensions.get::<RequestId>().map(|id| id.0.clone()),
+            source: parts.extensions.get::<Peer>().map(Peer::source),
+            operation: header(&parts.headers, api::OPERATION_ID)?.map(str::to_owned),
+        })
+    }
+}
+
+fn credentials(registry: &Registry, headers: &HeaderMap) -> Credentials {
+    let unreadable = |reason| Credentials { unreadable: Some(reason), ..Credentials::default() };
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let Some(line) = lines.next() else { return Credentials::default() };
+    let token =
+        line.to_str().ok().and_then(|line| line.split_once(' ')).and_then(|(scheme, token)| {
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+    match (token, lines.next()) {
+        (Some(token), None) if !token.is_empty() => match registry.credential(token) {
+            None => Credentials { bearer: Some(Secret::new(token)), ..Credentials::default() },
+            Some(Presented::Claims(claims)) => {
+                Credentials { claims: vec![*claims], ..Credentials::default() }
+            }
+            Some(Presented::Unreadable(reason)) => unreadable(reason),
+        },
+        _ => unreadable("the authorization header is not one bearer token"),
+    }
+}
+
+/// Returns the one value of a header, when it is there.
+pub fn header<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>> {
+    let mut values = headers.get_all(HeaderName::from_static(name)).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes())
+        .ok()
+        .filter(|text| (1..=HEADER).contains(&text.len()) && !text.contains(char::is_control));
+    match (text, values.next()) {
+        (Some(text), None) => Ok(Some(text)),
+        _ => Err(Error::invalid(name, format!("must be one text of 1 to {HEADER} bytes"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_one_bearer_token_or_unreadable() {
+        let read = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(AUTHORIZATION, line.parse().unwrap());
+            }
+            credentials(&Registry::default(), &headers)
+        };
+        assert!(read(&[]).bearer.is_none() && read(&[]).unreadable.is_none());
+        for line in ["Bearer x", "bearer  x", "BEARER x "] {
+            assert_eq!(read(&[line]).bearer.unwrap().expose(), "x", "{line}");
+        }
+        for lines in [&["Basic x"][..], &["Bearer"], &["Bearer "], &["Bearer a", "Bearer b"]] {
+            assert!(read(lines).bearer.is_none() && read(lines).unreadable.is_some(), "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What every HTTP surface shares.
+//!
+//! The native API and each protocol have routes and error forms of their own, but one way to
+//! learn who calls ([`Surface::call`]), one way to take a body in ([`body`] and [`input`]:
+//! limits come before parsing) and one way to write a stream of events ([`events`]). The
+//! server fills [`Surface`] once and hands it to every crate with routes.
+//!
+//! Nothing here decides anything: credentials are translated, never judged.
+
+mod body;
+mod call;
+mod events;
+mod peer;
+mod surface;
+
+pub use body::{body, input, is_json, parse};
+pub use call::header;
+pub use events::{BEAT, SentEvent, events};
+pub use peer::{Peer, RequestId, Way};
+pub use surface::{Limits, Surface};
