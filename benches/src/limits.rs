@@ -19,6 +19,7 @@ pub(crate) fn plain_insert(folder: &Path, corpus: &Corpus, count: usize) -> Resu
     let connection = Connection::open(&path)?;
     let key = "2b7e151628aed2a6abf7158809cf4f3c2b7e151628aed2a6abf7158809cf4f3c";
     connection.pragma_update(None, "key", format!("x'{key}'"))?;
+    connection.execute_batch("PRAGMA cipher_hmac_algorithm = HMAC_SHA256")?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(

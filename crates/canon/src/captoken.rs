@@ -77,6 +77,11 @@ impl Token {
         &self.claims
     }
 
+    /// Returns what was signed and the signature, for whoever verifies elsewhere.
+    pub fn proof(&self) -> (&Blake3, &Signature) {
+        (&self.digest, &self.signature)
+    }
+
     /// Checks the signature by a given key and returns the claims.
     pub fn verify(&self, key: &VerifyingKey) -> Result<&Object, Error> {
         key.verify(self.digest.as_bytes(), &self.signature)?;

@@ -3,13 +3,14 @@
 //! An entry holds ids and salted hashes, never text. Erasing a version destroys its salt,
 //! so the hash that stays proves nothing about the text any more.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{GrantId, HoldId, MemoryId, Seq, Timestamp};
 
 /// Who acted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Actor {
     /// The vault's owner.
@@ -38,7 +39,7 @@ pub enum Actor {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "result", rename_all = "lowercase")]
 pub enum Outcome {
     /// It was done.
@@ -56,7 +57,7 @@ pub enum Outcome {
 }
 
 /// A memory an entry speaks of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// The memory.
     pub memory: MemoryId,
@@ -69,7 +70,7 @@ pub struct Target {
 }
 
 /// What an entry will say; the store adds number, link and hash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Draft {
     /// When.
     pub at: Timestamp,
@@ -99,7 +100,7 @@ pub struct Draft {
 }
 
 /// One link of the chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Its number; no number is missing.
     pub seq: Seq,
@@ -113,7 +114,7 @@ pub struct Entry {
 }
 
 /// A signed statement of where the chain stood.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// The last entry covered.
     pub seq: Seq,
@@ -128,7 +129,7 @@ pub struct Checkpoint {
 }
 
 /// What a verification of the chain found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// How many entries were read.
     pub entries: u64,
@@ -139,7 +140,7 @@ pub struct Report {
 }
 
 /// A fault in the chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
     /// Where.
     pub seq: Seq,

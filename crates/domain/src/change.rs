@@ -1,5 +1,6 @@
 //! The outbox: what changed, in order, without the content.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
@@ -7,7 +8,7 @@ use crate::memory::{Cause, Status};
 use crate::{ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Seq, Timestamp};
 
 /// One change, written in the transaction that made it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Its place in the vault's order.
     pub seq: Seq,
@@ -19,7 +20,7 @@ pub struct Change {
 }
 
 /// What changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum What {
     /// A memory has a new head.

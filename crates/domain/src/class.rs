@@ -6,15 +6,26 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scope::{Scope, Visibility};
 use crate::{Error, Result, limits};
 
 /// A governance label, such as `health` or `work.calendar`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String")]
 pub struct Label(String);
+
+impl TryFrom<String> for Label {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        Self::new(text)
+    }
+}
 
 impl Label {
     /// Checks length and that there are no control characters.
@@ -72,7 +83,18 @@ impl fmt::Display for Label {
 
 /// How much harm a leak would do, in rising order.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Sensitivity {
@@ -111,7 +133,7 @@ impl Sensitivity {
 }
 
 /// A way out of the vault. Handling may exempt a memory from grants on one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Surface {
     /// Get, list, search.
@@ -124,7 +146,18 @@ pub enum Surface {
 
 /// Which surfaces ignore grants for this memory.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 pub struct Handling {
     /// Retrieval needs no matching grant.
@@ -151,7 +184,7 @@ impl Handling {
 }
 
 /// Governance as it was declared; what was not declared stays undeclared.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Governance {
     /// The declared class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +198,9 @@ pub struct Governance {
 }
 
 /// Everything a lens looks at, in its effective form.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Class {
     /// Effective labels; never empty.
     pub labels: BTreeSet<Label>,

@@ -1,11 +1,12 @@
 //! What the person agreed to for one memory.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Span;
 
 /// Consent as it was given. Absent members mean that nothing was said.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Consent {
     /// How long it may be kept, counted from its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! Conversations: ordered messages, kept verbatim.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::scope::Scope;
 use crate::{BlobHash, ConversationId, Error, MessageId, Result, Timestamp, limits};
 
 /// Who spoke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The person.
@@ -23,7 +24,7 @@ pub enum Role {
 }
 
 /// A conversation without its messages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conversation {
     /// Its id.
     pub id: ConversationId,
@@ -79,7 +80,7 @@ impl Conversation {
 }
 
 /// One turn, never edited once stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// Its id, unique in the conversation.
     pub id: MessageId,
@@ -122,7 +123,7 @@ impl Message {
 }
 
 /// A file that came with a message. The bytes lie apart, by hash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
     /// Its name.
     pub filename: String,

@@ -1,5 +1,8 @@
 //! What an agent may do: verbs × labels × sensitivity ceiling × scope × time.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Label, Sensitivity};
@@ -7,7 +10,9 @@ use crate::scope::ScopeRule;
 use crate::{AgentId, Error, GrantId, Result, TenantId, Timestamp, TokenId};
 
 /// One thing a principal may be allowed to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Verb {
@@ -122,8 +127,24 @@ impl<'de> Deserialize<'de> for Verbs {
     }
 }
 
+impl JsonSchema for Verbs {
+    fn schema_name() -> Cow<'static, str> {
+        "Verbs".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let verb = generator.subschema_for::<Verb>();
+        schemars::json_schema!({
+            "description": "A set of verbs.",
+            "type": "array",
+            "items": verb,
+            "uniqueItems": true,
+        })
+    }
+}
+
 /// Which labels a grant reaches.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Labels {
     /// Every label.
@@ -144,7 +165,7 @@ impl Labels {
 }
 
 /// Authority over a vault, given by its owner to one agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Grant {
     /// Its id; revocation names it.
     pub id: GrantId,
@@ -189,7 +210,7 @@ impl Grant {
 }
 
 /// Whom a bearer token stands for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Bearer {
     /// The vault's owner.
@@ -201,7 +222,7 @@ pub enum Bearer {
 }
 
 /// What is kept of a bearer token: never the token, only its hash.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
     /// Its id; revocation names it.
     pub id: TokenId,

@@ -1,5 +1,6 @@
 //! Operations that wait for a person, and the rules that make them wait.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Label, Sensitivity};
@@ -8,7 +9,7 @@ use crate::mutation::Mutation;
 use crate::{GrantId, HoldId, MemoryId, Timestamp};
 
 /// Why something waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldReason {
     /// The caller asked for approval.
@@ -24,7 +25,7 @@ pub enum HoldReason {
 }
 
 /// Where a hold stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldState {
     /// Nobody has decided.
@@ -39,7 +40,7 @@ pub enum HoldState {
 }
 
 /// One line of what approval would change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffLine {
     /// The member, dotted.
     pub field: String,
@@ -52,7 +53,7 @@ pub struct DiffLine {
 }
 
 /// An operation that waits for a decision. It has no version until it is approved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
     /// Its id.
     pub id: HoldId,
@@ -95,7 +96,7 @@ pub struct Hold {
 }
 
 /// What a matching rule does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleAction {
     /// Wait for a person.
@@ -107,7 +108,7 @@ pub enum RuleAction {
 }
 
 /// A rule of the owner's over writes. All members that are set must match.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
     /// Its name; unique in the vault.
     pub name: String,

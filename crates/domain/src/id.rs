@@ -4,9 +4,11 @@
 //! version of it. Protocols spell the same id differently; what cannot be re-spelled is an
 //! alias in the store.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -15,7 +17,7 @@ use crate::Error;
 macro_rules! uuid_id {
     ($($(#[$doc:meta])* $name:ident, $what:literal;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
         pub struct $name(Uuid);
 
@@ -87,6 +89,18 @@ uuid_id! {
     TenantId, "tenant";
 }
 
+impl VersionId {
+    /// Makes a new id that sorts by the time of its making: versions are written in that order
+    /// and found by it, so the newest lie together. The time is no secret, a version states it.
+    #[must_use]
+    pub fn at(time: crate::Timestamp) -> Self {
+        let millis = u64::try_from(time.micros() / 1000).unwrap_or(0);
+        let mut bytes = Self::random().bytes();
+        bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
+        Self(uuid::Builder::from_bytes(bytes).with_version(uuid::Version::SortRand).into_uuid())
+    }
+}
+
 impl VaultId {
     /// The catalog: the store's own books, kept like a vault but owned by nobody.
     pub const CATALOG: Self = Self(Uuid::nil());
@@ -98,9 +112,19 @@ impl TenantId {
 }
 
 /// The name of an agent, as its grant states it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String")]
 pub struct AgentId(String);
+
+impl TryFrom<String> for AgentId {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        Self::new(text)
+    }
+}
 
 impl AgentId {
     /// Checks length (1–256 bytes) and that there are no control characters.
@@ -130,7 +154,18 @@ impl fmt::Display for AgentId {
 
 /// A position in a vault's outbox or audit chain; the first is 1.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Seq(pub u64);
@@ -151,6 +186,23 @@ impl BlobHash {
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::{Digest, Sha256};
         Self(Sha256::digest(bytes).into())
+    }
+}
+
+/// Hashes an attachment that arrives in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct BlobHasher(sha2::Sha256);
+
+impl BlobHasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        sha2::Digest::update(&mut self.0, bytes);
+    }
+
+    /// Returns the hash of all of them.
+    #[must_use]
+    pub fn finish(self) -> BlobHash {
+        BlobHash(sha2::Digest::finalize(self.0).into())
     }
 }
 
@@ -192,6 +244,20 @@ impl Serialize for BlobHash {
 impl<'de> Deserialize<'de> for BlobHash {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for BlobHash {
+    fn schema_name() -> Cow<'static, str> {
+        "BlobHash".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "description": "The SHA-256 of an attachment's bytes.",
+            "type": "string",
+            "pattern": "^[0-9a-f]{64}$",
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use unicode_normalization::UnicodeNormalization;
@@ -14,7 +15,7 @@ use crate::scope::Scope;
 use crate::{Error, MemoryId, Result, Span, Timestamp, VersionId, limits};
 
 /// What is remembered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Body {
     /// The text as it was said.
     pub text: String,
@@ -24,7 +25,7 @@ pub struct Body {
 }
 
 /// When it was said, seen and true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
     /// When it was made.
     pub created: Timestamp,
@@ -53,7 +54,7 @@ impl Times {
 }
 
 /// How sure, how important, how lasting.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifecycle {
     /// From 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +74,7 @@ pub struct Lifecycle {
 }
 
 /// Where a version stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Recalled.
@@ -110,7 +111,7 @@ impl Status {
 }
 
 /// What made a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// The first of its chain.
@@ -135,8 +136,24 @@ pub enum Cause {
     Restored,
 }
 
+impl Cause {
+    /// Whether the version says something of its own, instead of marking what was said.
+    #[must_use]
+    pub const fn restates(self) -> bool {
+        match self {
+            Self::Created | Self::Revised | Self::Merged | Self::Restored => true,
+            Self::Relabelled
+            | Self::Reinforced
+            | Self::Absorbed
+            | Self::Tombstoned
+            | Self::Expired
+            | Self::Quarantined => false,
+        }
+    }
+}
+
 /// A link to another memory or to a named thing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Relation {
     /// The type; the vocabulary is open.
     pub kind: String,
@@ -148,7 +165,7 @@ pub struct Relation {
 pub type Foreign = BTreeMap<String, Value>;
 
 /// The exact bytes a signed record arrived as.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Seal {
     /// Which format the bytes are in.
     pub format: String,
@@ -161,7 +178,7 @@ pub struct Seal {
 }
 
 /// What a write wants to be remembered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Draft {
     /// What it says.
     #[serde(flatten)]
@@ -172,10 +189,13 @@ pub struct Draft {
     /// Whether the producer calls it settled.
     #[serde(default)]
     pub status: Status,
+    /// The id its first version shall have, where that follows from what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<VersionId>,
 }
 
 /// The times of a draft: only what the producer said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftTimes {
     /// When it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,6 +252,7 @@ impl Draft {
             },
             time: DraftTimes::default(),
             status: Status::Active,
+            version: None,
         }
     }
 
@@ -277,7 +298,7 @@ fn bounded_json(what: &str, value: &impl Serialize, most: usize) -> Result<()> {
 }
 
 /// One immutable link of a chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Version {
     /// Its id.
     pub id: VersionId,
@@ -291,6 +312,12 @@ pub struct Version {
     pub status: Status,
     /// When the vault took it in; history reads by this.
     pub recorded: Timestamp,
+    /// The version that first made this statement; absent when it is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<VersionId>,
+    /// The version that first made the statement before this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<VersionId>,
     /// Memories from other chains that this one replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absorbs: Vec<MemoryId>,
@@ -308,7 +335,7 @@ pub struct Version {
 }
 
 /// What a version says, apart from its place in the chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
     /// The content.
     pub body: Body,
@@ -401,12 +428,14 @@ impl Version {
     #[must_use]
     pub fn first(memory: MemoryId, draft: Draft, now: Timestamp, writer: Option<String>) -> Self {
         Self {
-            id: VersionId::random(),
+            id: draft.version.unwrap_or_else(|| VersionId::at(now)),
             memory,
             number: 1,
             cause: Cause::Created,
             status: draft.status,
             recorded: now,
+            origin: None,
+            replaces: None,
             absorbs: Vec::new(),
             absorbed_by: None,
             writer,
@@ -418,16 +447,29 @@ impl Version {
     /// Makes the next version: the same content under a new number and cause.
     #[must_use]
     pub fn next(&self, cause: Cause, now: Timestamp, writer: Option<String>) -> Self {
+        let (origin, replaces) = if cause.restates() {
+            (None, Some(self.origin()))
+        } else {
+            (Some(self.origin()), self.replaces)
+        };
         Self {
-            id: VersionId::random(),
+            id: VersionId::at(now),
             number: self.number + 1,
             cause,
             recorded: now.max(self.recorded),
+            origin,
+            replaces,
             absorbs: Vec::new(),
             absorbed_by: None,
             writer,
             ..self.clone()
         }
+    }
+
+    /// Returns the version that first made this statement.
+    #[must_use]
+    pub fn origin(&self) -> VersionId {
+        self.origin.unwrap_or(self.id)
     }
 
     /// Returns its visibility class.
@@ -436,11 +478,17 @@ impl Version {
         self.content.class()
     }
 
-    /// When retention or expiry takes it out of recall.
+    /// When its text may be kept no longer.
+    #[must_use]
+    pub fn retained_until(&self) -> Option<Timestamp> {
+        self.content.consent.retention.map(|span| self.time.created.plus(span))
+    }
+
+    /// When retention or expiry takes it out of recall; once it is out, when retention ends.
     #[must_use]
     pub fn ends(&self) -> Option<Timestamp> {
-        let retention = self.content.consent.retention.map(|span| self.time.created.plus(span));
-        match (retention, self.content.lifecycle.expires) {
+        let expires = self.content.lifecycle.expires.filter(|_| self.status.is_live());
+        match (self.retained_until(), expires) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -448,7 +496,7 @@ impl Version {
 }
 
 /// A memory as it stands: its head and what happened around it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// The newest version.
     pub head: Version,
@@ -461,7 +509,7 @@ pub struct Memory {
 }
 
 /// How a memory fared; changes without a new version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// When recall last returned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -478,7 +526,7 @@ pub struct Usage {
 }
 
 /// Tallies of reported outcomes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Feedback {
     /// It was followed.
     #[serde(default)]
@@ -495,7 +543,7 @@ pub struct Feedback {
 }
 
 /// One reported outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackOutcome {
     /// It was followed.
@@ -534,7 +582,11 @@ pub fn normalised(text: &str) -> String {
         if !out.is_empty() {
             out.push(' ');
         }
-        out.extend(word.nfkc().flat_map(char::to_lowercase));
+        if word.is_ascii() {
+            out.extend(word.chars().map(|letter| letter.to_ascii_lowercase()));
+        } else {
+            out.extend(word.nfkc().flat_map(char::to_lowercase));
+        }
     }
     out
 }
@@ -580,6 +632,21 @@ mod tests {
             Version::first(MemoryId::random(), Draft::text("a"), Timestamp::from_micros(10), None);
         let second = first.next(Cause::Revised, Timestamp::from_micros(5), None);
         assert_eq!((second.number, second.recorded), (2, Timestamp::from_micros(10)));
+    }
+
+    #[test]
+    fn a_version_knows_who_said_it_first_and_what_it_replaced() {
+        let now = Timestamp::from_micros(10);
+        let id = VersionId::random();
+        let draft = Draft { version: Some(id), ..Draft::text("a") };
+        let first = Version::first(MemoryId::random(), draft, now, None);
+        assert_eq!((first.id, first.origin(), first.replaces), (id, id, None));
+        let again = first.next(Cause::Reinforced, now, None);
+        assert_eq!((again.origin(), again.replaces), (id, None));
+        let revised = again.next(Cause::Revised, now, None);
+        assert_eq!((revised.origin(), revised.replaces), (revised.id, Some(id)));
+        let gone = revised.next(Cause::Tombstoned, now, None);
+        assert_eq!((gone.origin(), gone.replaces), (revised.id, Some(id)));
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! Everything that can change memories, as values: what is judged, held, approved and planned.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::class::Governance;
 use crate::consent::Consent;
 use crate::kind::{Facet, Kind};
-use crate::memory::{Body, Draft, Foreign, Lifecycle, Relation};
+use crate::memory::{Body, Draft, Foreign, Lifecycle, Relation, Status};
 use crate::provenance::Provenance;
 use crate::scope::Scope;
-use crate::{MemoryId, Span, Timestamp};
+use crate::{MemoryId, Span, Timestamp, VersionId};
 
 /// How deep forgetting goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
     /// Out of recall; the text stays and can be restored.
@@ -22,7 +23,7 @@ pub enum Depth {
 }
 
 /// What a revision changes. Absent members stay as they are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Patch {
     /// Replaces the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,10 +55,19 @@ pub struct Patch {
     /// Replaces a protocol's own members; absent protocols stay.
     #[serde(default, skip_serializing_if = "Foreign::is_empty")]
     pub foreign: Foreign,
+    /// Whether the producer calls it settled now: active or candidate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// When the successor was made; absent means now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// The id the successor shall have, where that follows from what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<VersionId>,
 }
 
 /// What a relabelling changes. Absent members stay as they are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Relabel {
     /// Replaces labels, sensitivity and handling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +81,7 @@ pub struct Relabel {
 }
 
 /// How duplicates become one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeStrategy {
     /// The canonical memory stays as it is.
@@ -84,7 +94,7 @@ pub enum MergeStrategy {
 }
 
 /// Which memories an expiry policy takes. All members that are set must hold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExpiryPolicy {
     /// Made at least this long ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +119,7 @@ impl ExpiryPolicy {
 }
 
 /// What expiry does to what it takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ExpiryAction {
     /// Tombstones.
@@ -122,7 +132,7 @@ pub enum ExpiryAction {
 }
 
 /// A change somebody asks for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Mutation {
     /// Store something new.

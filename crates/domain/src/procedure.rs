@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, MemoryId, Result, Timestamp};
 
 /// A validated machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Its name.
@@ -30,7 +31,7 @@ pub struct Machine {
 }
 
 /// One way from a state to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transition {
     /// What sets it off.
@@ -48,7 +49,7 @@ pub struct Transition {
 }
 
 /// One name or a list of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Names {
     /// One.
@@ -207,7 +208,7 @@ impl ClassifyName for serde_json::Error {
 }
 
 /// A machine's durable state in a vault.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Procedure {
     /// The memory that carries it.
     pub memory: MemoryId,
@@ -218,7 +219,7 @@ pub struct Procedure {
 }
 
 /// One move.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// What set it off.
     pub trigger: String,

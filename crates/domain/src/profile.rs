@@ -1,12 +1,13 @@
 //! A model of the person, replaced as a whole and versioned by its producer.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Timestamp;
 
 /// One state of a person's profile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// Whose it is; the owner when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

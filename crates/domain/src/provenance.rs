@@ -1,11 +1,12 @@
 //! Where a memory came from.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ConversationId, MessageId, Timestamp};
 
 /// Who or what made a statement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorKind {
     /// The person.
@@ -22,7 +23,7 @@ pub enum ActorKind {
 }
 
 /// The origin of a version.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// The name or DID of who made it.
     #[serde(default)]
@@ -51,7 +52,7 @@ pub struct Provenance {
 }
 
 /// One piece of evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// What is cited.
     pub reference: String,
@@ -61,7 +62,7 @@ pub struct Evidence {
 }
 
 /// A message inside the vault that a memory was drawn from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageRef {
     /// Its conversation.
     pub conversation: ConversationId,

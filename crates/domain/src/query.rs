@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::scope::{Scope, ScopeRule};
 use crate::{ConversationId, Timestamp};
 
 /// What a result must be like. All members that are set must hold; lists mean any of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Filter {
     /// Any of these kinds.
@@ -21,8 +22,10 @@ pub struct Filter {
     pub facets: Vec<Facet>,
     /// Any of these states; empty means the live ones.
     pub statuses: Vec<Status>,
-    /// Exactly this scope where set.
+    /// This scope where set.
     pub scope: ScopeRule,
+    /// What becomes of a memory that lacks a member of the scope or a session.
+    pub scope_match: ScopeMatch,
     /// This session.
     pub session: Option<String>,
     /// Any of these declared labels, exactly.
@@ -53,8 +56,19 @@ pub struct Filter {
     pub as_of: Option<Timestamp>,
 }
 
+/// What a filter by scope does with what has no such scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ScopeMatch {
+    /// It must have each member that is asked for.
+    #[default]
+    Exact,
+    /// What lacks a member belongs everywhere; only another value keeps it out.
+    OrAbsent,
+}
+
 /// What to search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Corpus {
     /// Memories.
@@ -67,7 +81,7 @@ pub enum Corpus {
 }
 
 /// Which models recall may use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
     /// The static table alone: microseconds.
@@ -78,7 +92,7 @@ pub enum Effort {
 }
 
 /// A preference of the caller's that moves ranking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Hint {
     /// Newer first.
@@ -96,7 +110,7 @@ pub enum Hint {
 }
 
 /// A recall.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recall {
     /// The question.
     pub query: String,
@@ -123,7 +137,7 @@ pub struct Recall {
 }
 
 /// What to do with results that are not relevant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cutoff {
     /// Leave them out, even if nothing remains.
@@ -134,7 +148,7 @@ pub enum Cutoff {
 }
 
 /// In which order a list comes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Newest first.
@@ -145,7 +159,7 @@ pub enum Order {
 }
 
 /// A page of a list.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PageRequest {
     /// How many rows.
@@ -159,7 +173,7 @@ pub struct PageRequest {
 }
 
 /// A place in an order that no hidden row can shift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// The time the order sorts by.
     pub at: Timestamp,
@@ -168,7 +182,8 @@ pub struct Position {
 }
 
 /// Some rows and where the next ones are.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Page_of_{T}")]
 pub struct Page<T> {
     /// The rows.
     pub items: Vec<T>,

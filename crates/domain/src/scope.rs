@@ -1,12 +1,24 @@
 //! Where a memory belongs inside its vault. The owner is the vault itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
 /// Who may be shown it at all.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
@@ -40,7 +52,9 @@ impl Visibility {
 }
 
 /// The place of a memory: whose, which project, which agent, which session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Scope {
     /// The person it is about or was said by, when the owner serves several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +74,9 @@ pub struct Scope {
 }
 
 /// A demand on scopes: each member that is set must be equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ScopeRule {
     /// The user it must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]

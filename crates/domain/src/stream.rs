@@ -1,11 +1,12 @@
 //! Delivery state of messages between agents: streams of frames and inboxes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
 /// Where an exchange stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamState {
     /// Work goes on.
@@ -20,7 +21,7 @@ pub enum StreamState {
 }
 
 /// A stream of frames from the server to one sender. Its key is (sender, id).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     /// Who opened it.
     pub sender: String,
@@ -41,7 +42,7 @@ pub struct Stream {
 }
 
 /// One frame of a stream, exact bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     /// Its number in the stream, from 0.
     pub number: u64,
@@ -50,7 +51,7 @@ pub struct Frame {
 }
 
 /// Where a letter stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LetterState {
     /// Waiting.
@@ -67,7 +68,7 @@ pub enum LetterState {
 }
 
 /// A message that waits in an agent's inbox. Its key is (sender, id).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Letter {
     /// Whose inbox.
     pub inbox: String,

@@ -3,16 +3,40 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
 /// Microseconds since 1970 in UTC, from year 0 to the end of year 9999.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[serde(transparent)]
+#[serde(try_from = "i64")]
 pub struct Timestamp(i64);
+
+impl TryFrom<i64> for Timestamp {
+    type Error = Error;
+
+    fn try_from(micros: i64) -> Result<Self, Error> {
+        let time = Self::from_micros(micros);
+        if time.0 != micros {
+            return Err(Error::invalid("time", "must lie in the years 0 to 9999"));
+        }
+        Ok(time)
+    }
+}
 
 /// Civil arithmetic, because a zoned clock ends a day before year 9999 does.
 const EPOCH: jiff::civil::DateTime = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
@@ -107,10 +131,32 @@ impl FromStr for Timestamp {
 
 /// A length of time in microseconds, never negative.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
-#[serde(transparent)]
+#[serde(try_from = "i64")]
 pub struct Span(i64);
+
+impl TryFrom<i64> for Span {
+    type Error = Error;
+
+    fn try_from(micros: i64) -> Result<Self, Error> {
+        if micros < 0 {
+            return Err(Error::invalid("span", "must not be negative"));
+        }
+        Ok(Self(micros))
+    }
+}
 
 impl Span {
     /// No time at all.
@@ -250,5 +296,26 @@ mod tests {
         assert_eq!(Span::parse_human(" 2w ").unwrap(), Span::days(14));
         assert!(Span::parse_human("h").is_err());
         assert!(Span::parse_human("5 minutes").is_err());
+    }
+
+    #[test]
+    fn numbers_outside_the_range_are_refused_where_they_come_in() {
+        for (text, fits) in [
+            ("0", true),
+            ("-62167219200000000", true),
+            ("-62167219200000001", false),
+            ("253402300799999999", true),
+            ("253402300800000000", false),
+            ("9223372036854775807", false),
+        ] {
+            let read = serde_json::from_str::<Timestamp>(text);
+            assert_eq!(read.is_ok(), fits, "{text}");
+            if let Ok(time) = read {
+                assert_eq!(time.to_string().parse::<Timestamp>().unwrap(), time, "{text}");
+                assert_eq!(serde_json::to_string(&time).unwrap(), text);
+            }
+        }
+        assert!(serde_json::from_str::<Span>("-1").is_err());
+        assert_eq!(serde_json::from_str::<Span>("1000000").unwrap(), Span::seconds(1));
     }
 }

@@ -151,8 +151,10 @@ impl Engine {
         let (mut writes, mut preconditions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for id in snapshot.ended(now, ENDED).await? {
             let Some(memory) = snapshot.memory(id).await? else { continue };
-            preconditions.push(Precondition::Head(id, Some(memory.head.number)));
-            writes.push(self.ending(memory));
+            let head = Precondition::Head(id, Some(memory.head.number));
+            let Some(write) = self.ending(memory) else { continue };
+            preconditions.push(head);
+            writes.push(write);
             ids.push(id);
         }
         drop(snapshot);
@@ -163,19 +165,20 @@ impl Engine {
         self.commit_own(&permit, writes, preconditions, trace).await
     }
 
-    fn ending(&self, memory: Memory) -> Write {
+    fn ending(&self, memory: Memory) -> Option<Write> {
         let Memory { head, legal_hold, .. } = memory;
         let now = self.now();
-        let kept_too_long =
-            head.content.consent.retention.is_some_and(|span| head.time.created.plus(span) <= now);
-        if kept_too_long && !legal_hold {
-            return Write::Erase { memory: head.memory };
+        if head.retained_until().is_some_and(|end| end <= now) && !legal_hold {
+            return Some(Write::Erase { memory: head.memory });
+        }
+        if !head.status.is_live() {
+            return None;
         }
         let mut next = head.next(Cause::Expired, now, None);
         next.status = Status::Tombstoned;
         next.time.valid_to = next.time.valid_to.or(Some(now));
         let indexing: Indexing = indexing(self, &next.content);
-        Write::Version { version: Box::new(next), indexing }
+        Some(Write::Version { version: Box::new(next), indexing })
     }
 
     /// Ends holds that nobody decided in time.

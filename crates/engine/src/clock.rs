@@ -9,6 +9,12 @@ use yore_domain::{Span, Timestamp};
 pub trait Clock: Debug + Send + Sync {
     /// Returns the time now.
     fn now(&self) -> Timestamp;
+
+    /// Returns what the machine's clock says, even after it was set back: other processes of
+    /// the machine date their proofs by it.
+    fn machine(&self) -> Timestamp {
+        self.now()
+    }
 }
 
 /// A clock that stands still until it is moved, for tests and replays.

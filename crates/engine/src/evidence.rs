@@ -68,7 +68,10 @@ impl Engine {
             ),
             Ok(Shape::Vault(vault)) => Found::InVault(vault, secret.clone()),
             Ok(Shape::Proof(_)) => {
-                let proven = token::proves(secret, &self.0.parts.local_key, now);
+                // A process that started after the clock was set back dates its proofs by it.
+                let proven = [now, self.0.parts.clock.machine()]
+                    .into_iter()
+                    .any(|now| token::proves(secret, &self.0.parts.local_key, now));
                 Found::Anywhere(TenantId::DEFAULT, Presented::MasterKey { proven })
             }
             Ok(Shape::Service(tenant)) => {

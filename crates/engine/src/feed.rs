@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use futures::stream::{self, BoxStream};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use yore_canon::encode::{base64url, from_base64url};
@@ -21,6 +22,7 @@ use yore_store::Snapshot;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
+use crate::token::{self, Shape};
 
 /// How many changes are read at once.
 const BATCH: usize = 256;
@@ -28,7 +30,7 @@ const BATCH: usize = 256;
 const PROOF: usize = 12;
 
 /// A change as a subscriber is told of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// Where to go on after it.
     pub cursor: String,
@@ -73,6 +75,18 @@ impl Engine {
         Ok(Box::pin(stream::unfold(feed, |mut feed| async move {
             feed.next().await.map(|event| (event, feed))
         })))
+    }
+
+    /// Returns a call that was believed once, to be made again. A proof of the master key lives
+    /// a minute and cannot be revoked, so it is made anew; everything else is looked up again.
+    pub(crate) fn renewed(&self, call: &Call) -> Call {
+        let mut call = call.clone();
+        let bearer = call.credentials.bearer.as_ref().map(token::shape);
+        if let Some(Ok(Shape::Proof(_))) = bearer {
+            let fresh = token::proof(&self.0.parts.local_key, self.now());
+            call.credentials.bearer = Some(fresh);
+        }
+        call
     }
 
     /// Returns the place a cursor stands for.
@@ -125,7 +139,7 @@ impl Feed {
             }
             if let Some(event) = self.ready.pop_front() {
                 // What waited here was allowed when it was read; it may no longer be.
-                return Some(match self.engine.enter(&self.call, need()).await {
+                return Some(match self.enter().await {
                     Ok(_) => Ok(event),
                     Err(error) => self.end(error),
                 });
@@ -143,13 +157,18 @@ impl Feed {
         }
     }
 
+    /// Looks the caller up again.
+    async fn enter(&self) -> Result<Session> {
+        self.engine.enter(&self.engine.renewed(&self.call), need()).await
+    }
+
     fn end(&mut self, error: Error) -> Result<Event> {
         self.ended = true;
         Err(error)
     }
 
     async fn fill(&mut self) -> Result<()> {
-        let session = self.engine.enter(&self.call, need()).await?;
+        let session = self.enter().await?;
         let snapshot = self.engine.store().snapshot(&session.permit).await?;
         let changes = snapshot.changes(self.after, BATCH).await?;
         if changes.is_empty() {

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::{Outcome, Target};
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::{Hold, HoldReason, HoldState, Rule};
-use yore_domain::memory::{Content, Memory, Version};
+use yore_domain::memory::{Content, Memory, Relation, Version};
 use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::provenance::Provenance;
 use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
 use yore_policy::{Facts, Need, Permit, Verdict, judge};
 use yore_store::snapshot::Epochs;
@@ -18,13 +20,13 @@ use yore_store::{Precondition, Snapshot, Write};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::ops::{self, diff};
-use crate::run::{Act, Planned, Session, Trace};
+use crate::run::{Act, Attempt, Planned, Session, Trace};
 
 /// How long a hold waits for a decision.
 const HOLD_LIFE: Span = Span::days(30);
 
 /// What the caller wishes besides the change itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wish {
     /// A person shall approve it first.
     #[serde(default)]
@@ -38,7 +40,7 @@ pub struct Wish {
 }
 
 /// What a mutation did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// A new memory.
@@ -56,7 +58,7 @@ pub enum Effect {
 }
 
 /// The answer to a mutation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mutated {
     /// What happened.
     pub effect: Effect,
@@ -65,7 +67,7 @@ pub struct Mutated {
 }
 
 /// A memory and its head after the operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Head {
     /// The memory.
     pub memory: MemoryId,
@@ -104,6 +106,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) writer: Option<String>,
     pub(crate) targets: Vec<Memory>,
     pub(crate) wish: &'a Wish,
+    pub(crate) attempt: Attempt,
 }
 
 /// The row changes of a mutation.
@@ -132,8 +135,13 @@ impl Act for Mutate {
                 }
             }
             Mutation::Forget { depth: Depth::Erase, .. } => verbs.push(Verb::Erase),
-            Mutation::Revise { .. }
-            | Mutation::Relabel { .. }
+            Mutation::Revise { patch, .. } => {
+                let relations = patch.relations.as_deref().unwrap_or_default();
+                if rests(relations, patch.provenance.as_ref()) {
+                    verbs.push(Verb::Derive);
+                }
+            }
+            Mutation::Relabel { .. }
             | Mutation::Forget { depth: Depth::Tombstone, .. }
             | Mutation::Merge { .. }
             | Mutation::Restore { .. } => {}
@@ -170,6 +178,7 @@ impl Act for Mutate {
         call: &'a Call,
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
+        attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Mutated>>> {
         Box::pin(async move {
             let ground = Ground {
@@ -180,6 +189,7 @@ impl Act for Mutate {
                 writer: session.permit.principal().agent().map(str::to_owned),
                 targets: targets(snapshot, session.namespace(), &self.mutation).await?,
                 wish: &self.wish,
+                attempt,
             };
             let rules = snapshot.rules().await?;
             let epochs = snapshot.epochs().await?;
@@ -318,9 +328,15 @@ pub(crate) fn held(
 
 /// Whether content rests on other memories, which needs its own verb.
 pub(crate) fn cites(content: &Content) -> bool {
-    content.relations.iter().any(|relation| relation.kind == "derived_from")
-        || content.provenance.evidence.iter().any(|evidence| is_memory(&evidence.reference))
-        || !content.provenance.messages.is_empty()
+    rests(&content.relations, Some(&content.provenance))
+}
+
+fn rests(relations: &[Relation], provenance: Option<&Provenance>) -> bool {
+    relations.iter().any(|relation| relation.kind == "derived_from")
+        || provenance.is_some_and(|provenance| {
+            provenance.evidence.iter().any(|evidence| is_memory(&evidence.reference))
+                || !provenance.messages.is_empty()
+        })
 }
 
 fn is_memory(reference: &str) -> bool {

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod audit;
+pub mod chain;
 pub mod context;
 pub mod converse;
 pub(crate) mod diff;
@@ -11,14 +12,17 @@ pub mod feedback;
 mod forget;
 pub mod get;
 pub mod grants;
+pub mod identify;
 pub mod import;
 pub mod keep;
 pub mod list;
 mod merge;
 mod prior;
+pub mod public;
 pub mod recall;
 mod relabel;
 mod remember;
+mod repeat;
 mod restore;
 pub mod review;
 mod revise;
@@ -27,6 +31,7 @@ mod shown;
 pub mod tokens;
 pub mod undo;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::Result;
 use yore_domain::memory::Content;
@@ -37,7 +42,7 @@ use crate::mutate::{Ground, Steps};
 pub(crate) use remember::indexing;
 
 /// Whether to only say what would happen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DryRun {
     /// Do it.

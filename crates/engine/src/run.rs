@@ -115,7 +115,17 @@ pub(crate) trait Act: Serialize + Send + Sync {
         call: &'a Call,
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
+        attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Self::Output>>>;
+}
+
+/// Whether a plan is made for the first time, or again because something had moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// What is rarely so may be assumed not to be so: the commit finds out.
+    First,
+    /// Everything is looked up.
+    Again,
 }
 
 /// A look that is told by one function.
@@ -183,6 +193,7 @@ where
         _call: &'a Call,
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
+        _attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<O>>> {
         (self.plan)(engine, session, snapshot, &self.input)
     }
@@ -338,6 +349,7 @@ impl Engine {
             Some(_) => fingerprint(permit.operation(), op)?,
             None => String::new(),
         };
+        let mut attempt = Attempt::First;
         for _ in 0..ATTEMPTS {
             let snapshot = self.store().snapshot(permit).await?;
             if let Some(id) = &call.operation
@@ -345,7 +357,7 @@ impl Engine {
             {
                 return repeat(before, &fingerprint);
             }
-            let planned = op.plan(self, call, session, &*snapshot).await?;
+            let planned = op.plan(self, call, session, &*snapshot, attempt).await?;
             drop(snapshot);
             let Planned { output, writes, preconditions, outcome, trace } = planned;
             let held = match &outcome {
@@ -382,7 +394,7 @@ impl Engine {
                         None => Ok(output),
                     };
                 }
-                Err(CommitError::Stale(_)) => {}
+                Err(CommitError::Stale(_)) => attempt = Attempt::Again,
                 Err(CommitError::Failed(error)) => return Err(error),
             }
         }
@@ -429,7 +441,7 @@ fn refusal(error: &Error) -> Outcome {
 }
 
 /// Whose operation ids these are, so that two callers cannot see each other's results.
-fn caller_of(actor: &Actor) -> String {
+pub(crate) fn caller_of(actor: &Actor) -> String {
     match actor {
         Actor::Owner => "owner".to_owned(),
         Actor::Agent { grant, .. } => grant.to_string(),

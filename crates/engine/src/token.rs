@@ -53,6 +53,13 @@ impl Seed {
     }
 }
 
+impl Seed {
+    /// The bytes themselves, for a name nobody can guess.
+    pub(crate) fn bytes(&self) -> [u8; 32] {
+        *self.0
+    }
+}
+
 impl std::fmt::Debug for Seed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Seed(…)")

@@ -146,4 +146,38 @@ async fn an_attachment_is_seen_through_a_message_that_names_it() {
     let agent = vault.agent(|grant| grant.read = under("work")).await;
     let hidden = vault.engine.attachment(&agent.call, blob).await;
     assert!(matches!(hidden, Err(Error::NotFound)));
+    assert_eq!(vault.engine.attach(&owner, bytes.clone()).await.unwrap(), blob, "again");
+    assert_eq!(vault.engine.attachment(&owner, blob).await.unwrap(), bytes);
+    let reader = vault.agent(|grant| grant.verbs = Verbs::of(&[Verb::Read])).await;
+    let refused = vault.engine.upload(&reader.call).await;
+    assert!(matches!(refused, Err(Error::Forbidden { .. })));
+}
+
+#[tokio::test]
+async fn an_upload_takes_any_pieces_and_as_long_as_it_needs() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let whole: Vec<u8> = (0..9_500_000u32).map(|n| (n % 249) as u8).collect();
+    let mut upload = vault.engine.upload(&vault.master()).await.unwrap();
+    let mut abandoned = vault.engine.upload(&owner).await.unwrap();
+    for part in whole.chunks(777_777) {
+        // The proof of the master key that began it is long stale.
+        vault.clock.advance(Span::seconds(60));
+        upload.write(part).await.unwrap();
+        abandoned.write(part).await.unwrap();
+    }
+    drop(abandoned);
+    let blob = upload.finish().await.unwrap();
+    assert_eq!(blob, BlobHash::of(&whole));
+    let mut said = message("see the film");
+    said.attachments = vec![Attachment {
+        filename: "a.mp4".into(),
+        media_type: "video/mp4".into(),
+        blob: Some(blob),
+        size: Some(whole.len() as u64),
+        foreign: Default::default(),
+    }];
+    vault.engine.converse(&owner, conversation("work"), vec![said]).await.unwrap();
+    assert_eq!(vault.engine.attachment(&owner, blob).await.unwrap(), whole);
+    assert_eq!(vault.engine.census(&owner).await.unwrap().blobs, 1);
 }

@@ -1,8 +1,8 @@
 use yore_domain::kind::Kind;
 use yore_domain::memory::{Cause, Draft, Status};
-use yore_domain::mutation::{ExpiryAction, ExpiryPolicy};
+use yore_domain::mutation::{Depth, ExpiryAction, ExpiryPolicy, Mutation};
 use yore_domain::{Error, MemoryId, Span};
-use yore_engine::{DryRun, Reference};
+use yore_engine::{DryRun, Reference, Wish};
 
 use crate::support::{NOW, Vault, labelled, refused, under};
 
@@ -112,4 +112,37 @@ async fn retention_erases_and_expiry_forgets_when_their_time_has_come() {
         assert_eq!(history.last().unwrap().cause, Cause::Expired);
     }
     assert!(vault.audit().await.iter().any(|entry| entry.draft.operation == "retention"));
+}
+
+#[tokio::test]
+async fn retention_reaches_what_was_forgotten_before_and_what_a_hold_releases() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let mut ids = Vec::new();
+    for text in ["forgotten first", "held by law"] {
+        let mut draft = Draft::text(text);
+        draft.content.consent.retention = Some(Span::days(7));
+        ids.push(vault.holds(draft).await);
+    }
+    let [forgotten, held] = ids[..] else { panic!() };
+    vault.engine.legal_hold(&owner, held, true).await.unwrap();
+    vault.clock.advance(Span::days(1));
+    let depth = Depth::Tombstone;
+    let forget = Mutation::Forget { memories: vec![forgotten], depth, reason: None };
+    vault.engine.mutate(&owner, forget, Wish::default()).await.unwrap();
+    vault.engine.settle().await.unwrap();
+    assert_eq!(status(&vault, forgotten).await, Status::Tombstoned, "its time has not come");
+
+    vault.clock.advance(Span::days(7));
+    vault.engine.settle().await.unwrap();
+    let gone = vault.engine.get(&owner, Reference::Memory(forgotten)).await;
+    assert!(matches!(gone, Err(Error::NotFound)));
+    let traces = vault.engine.traces(&owner, "forgotten first".into()).await.unwrap();
+    assert!(traces.found.is_empty(), "{traces:?}");
+    assert_eq!(status(&vault, held).await, Status::Tombstoned);
+
+    vault.engine.legal_hold(&owner, held, false).await.unwrap();
+    vault.engine.settle().await.unwrap();
+    let gone = vault.engine.get(&owner, Reference::Memory(held)).await;
+    assert!(matches!(gone, Err(Error::NotFound)));
 }

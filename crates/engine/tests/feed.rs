@@ -5,7 +5,7 @@ use futures::stream::BoxStream;
 use yore_domain::change::What;
 use yore_domain::memory::Status;
 use yore_domain::mutation::{Mutation, Relabel};
-use yore_domain::{Error, MemoryId, Result, Seq};
+use yore_domain::{Error, MemoryId, Result, Seq, Span};
 use yore_engine::{Event, Wish};
 
 use crate::support::{Vault, label, labelled, refused, under};
@@ -124,4 +124,19 @@ async fn the_owner_is_told_of_grants_and_an_agent_is_not() {
     let event = next(&mut owners).await.unwrap().unwrap();
     assert_eq!(event.change, What::Grant { grant: other.grant });
     assert!(quiet(&mut agents).await);
+}
+
+#[tokio::test]
+async fn a_proof_of_the_master_key_is_checked_once_and_the_stream_goes_on() {
+    let vault = Vault::new().await;
+    let mut stream = vault.engine.subscribe(&vault.master(), None).await.unwrap();
+    let stale = vault.master();
+    for hour in 0..3 {
+        vault.clock.advance(Span::seconds(3600));
+        let told = vault.holds(labelled(&format!("after {hour} hours"), "work")).await;
+        let event = next(&mut stream).await.unwrap().unwrap();
+        assert_eq!(memory(&event), Some(told));
+    }
+    let opened = vault.engine.subscribe(&stale, None).await;
+    assert!(matches!(opened.err(), Some(Error::Unauthenticated { .. })), "an old proof opens none");
 }

@@ -1,9 +1,9 @@
-use yore_domain::Error;
-use yore_domain::memory::Draft;
-use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::memory::{Body, Draft};
+use yore_domain::mutation::{Depth, Mutation, Patch};
+use yore_domain::{Error, Span};
 use yore_engine::{Reference, Wish};
 
-use crate::support::Vault;
+use crate::support::{NOW, Vault};
 
 #[tokio::test]
 async fn a_legal_hold_protects_from_erasure() {
@@ -58,4 +58,28 @@ fn operations_can_be_sent_between_threads() {
     sent(|engine, call| engine.subscribe(call, None));
     sent(|engine, call| engine.import(call, Vec::new()));
     sent(|engine, _| engine.settle());
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_loses_and_reorders_nothing() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let memory = vault.holds(Draft::text("tea, no sugar")).await;
+    let agent = vault.agent(|grant| grant.ttl = Some(Span::days(1))).await;
+    for number in 1..=5 {
+        vault.clock.set(NOW.minus(Span::days(number)));
+        let body = Body { text: format!("cup {number}"), structured: None };
+        let patch = Patch { body: Some(body), ..Patch::default() };
+        let revise = Mutation::Revise { memory, patch: Box::new(patch), expected: None };
+        vault.engine.mutate(&owner, revise, Wish::default()).await.unwrap();
+    }
+    let history = vault.engine.history(&owner, memory).await.unwrap();
+    assert_eq!(history.len(), 6);
+    assert!(history.is_sorted_by_key(|version| (version.recorded, version.number)));
+    let then = vault.engine.get_as_of(&owner, memory, NOW).await.unwrap();
+    assert_eq!(then.number, 6, "what was known at a time is what was written by then");
+    assert_eq!(vault.texts(&owner, "cup").await, ["cup 5"]);
+    assert!(vault.engine.count(&agent.call, Default::default()).await.is_ok());
+    assert!(vault.engine.verify_audit(&owner).await.unwrap().faults.is_empty());
+    assert!(vault.engine.check(&owner, false).await.unwrap().is_sound());
 }

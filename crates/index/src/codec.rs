@@ -1,16 +1,18 @@
 //! The per-document blob: its terms with frequencies (for purging and rescoring) and its tokens.
 
-/// Packs terms (ascending ids) and tokens into one allocation.
+/// Packs terms (ascending ids) and tokens into one allocation, the tokens first: every search
+/// reads those of all its candidates.
 pub(crate) fn pack(terms: &[(u32, u32)], tokens: &[u16]) -> Box<[u8]> {
-    let mut blob = Vec::with_capacity(terms.len() * 3 + tokens.len() * 2 + 2);
+    let mut blob = Vec::with_capacity(terms.len() * 3 + tokens.len() * 2 + 4);
+    put_varint(&mut blob, tokens.len() as u64);
+    for token in tokens {
+        blob.extend_from_slice(&token.to_le_bytes());
+    }
     put_varint(&mut blob, terms.len() as u64);
     let mut last = 0;
     for &(term, frequency) in terms {
         put_varint(&mut blob, u64::from(term - last) << 4 | u64::from(frequency));
         last = term;
-    }
-    for token in tokens {
-        blob.extend_from_slice(&token.to_le_bytes());
     }
     blob.into_boxed_slice()
 }
@@ -24,7 +26,7 @@ pub(crate) struct Terms<'a> {
 
 /// Opens a blob made by [`pack`].
 pub(crate) fn terms(blob: &[u8]) -> Terms<'_> {
-    let mut rest = blob;
+    let (_, mut rest) = split(blob);
     let left = get_varint(&mut rest).unwrap_or(0);
     Terms { rest, left, last: 0 }
 }
@@ -46,9 +48,26 @@ impl Iterator for Terms<'_> {
 
 /// Walks the tokens of a blob.
 pub(crate) fn tokens(blob: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    let mut walk = terms(blob);
-    while walk.next().is_some() {}
-    walk.rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+    split(blob).0.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+}
+
+/// Whether a blob holds what it says and nothing after it.
+pub(crate) fn is_whole(blob: &[u8]) -> bool {
+    let mut rest = blob;
+    let tokens = get_varint(&mut rest).and_then(|count| usize::try_from(count).ok());
+    let terms = tokens.and_then(|count| rest.split_at_checked(count.checked_mul(2)?));
+    let Some((_, mut rest)) = terms else { return false };
+    let count = get_varint(&mut rest);
+    count.is_some_and(|count| (0..count).all(|_| get_varint(&mut rest).is_some()))
+        && rest.is_empty()
+}
+
+/// The bytes of the tokens, and what comes after.
+#[inline]
+fn split(blob: &[u8]) -> (&[u8], &[u8]) {
+    let mut rest = blob;
+    let tokens = get_varint(&mut rest).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    rest.split_at_checked(tokens.saturating_mul(2)).unwrap_or((&[], &[]))
 }
 
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {

@@ -168,6 +168,12 @@ impl Index {
         Some(&self.partitions.get(class)?.docs[*slot as usize].meta)
     }
 
+    /// Returns the visibility class of a document.
+    #[must_use]
+    pub fn class(&self, key: u64) -> Option<ClassId> {
+        self.places.get(&key).map(|(class, _)| *class)
+    }
+
     /// Lists the visibility classes that have documents, with their counts, ascending.
     pub fn classes(&self) -> impl Iterator<Item = (ClassId, usize)> + '_ {
         self.partitions.iter().map(|(&class, partition)| (class, partition.len()))
@@ -212,6 +218,13 @@ impl Index {
         let slot =
             self.partitions.entry(class).or_insert_with(|| Partition::new(dims)).insert(arrival);
         self.places.insert(key, (class, slot));
+    }
+
+    /// Makes room for so many documents of a class.
+    pub(crate) fn expect(&mut self, class: ClassId, documents: usize) {
+        let dims = self.dense_dims;
+        self.places.reserve(documents);
+        self.partitions.entry(class).or_insert_with(|| Partition::new(dims)).expect(documents);
     }
 
     fn place(&mut self, key: u64) -> Option<(&mut Partition, u32)> {

@@ -120,6 +120,14 @@ impl Partition {
         self.session_ids.get(&id).map(|&at| (at, &self.sessions[at as usize]))
     }
 
+    /// Makes room for so many documents.
+    pub(crate) fn expect(&mut self, documents: usize) {
+        self.docs.reserve_exact(documents);
+        self.lengths.reserve_exact(documents);
+        self.session_of.reserve_exact(documents);
+        self.statics.expect(documents);
+    }
+
     /// Stores a document and returns its slot.
     pub(crate) fn insert(&mut self, arrival: Arrival<'_>) -> u32 {
         let slot = match self.free.pop() {

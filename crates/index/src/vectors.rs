@@ -8,9 +8,9 @@ use crate::postings::reserve;
 use crate::top::{Hit, Top};
 
 /// Up to this many selected rows every row is compared exactly.
-const EXACT_LIMIT: usize = 20_000;
+const EXACT_LIMIT: usize = 4_000;
 /// Rows rescored exactly after the sign-bit scan: at least this many …
-const RESCORE_FLOOR: usize = 4_000;
+const RESCORE_FLOOR: usize = 2_000;
 /// … and at least this share of the selected rows.
 const RESCORE_SHARE: usize = 25;
 /// Rows compared in one call of a kernel.
@@ -44,6 +44,14 @@ impl Plane {
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Makes room for so many rows.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        self.values.reserve_exact(rows * self.dims);
+        self.bits.reserve_exact(rows * self.words);
+        self.scales.reserve_exact(rows);
+        self.slots.reserve_exact(rows);
     }
 
     pub(crate) fn push(&mut self, slot: u32, vector: Vector<'_>) -> u32 {

@@ -17,12 +17,16 @@ pub(crate) const INTERVAL: u64 = 256;
 
 /// Appends an entry inside the open transaction. Returns its number and, when one fell due,
 /// the signed checkpoint as it was stored.
-pub(crate) fn append(desk: &Desk, draft: &Draft) -> Result<(Seq, Option<String>)> {
+pub(crate) fn append(
+    desk: &Desk,
+    tip: &mut Option<Tip>,
+    draft: &Draft,
+) -> Result<(Seq, Option<String>)> {
     let conn = &desk.conn;
-    let last = tip(conn)?;
-    let seq = last.as_ref().map_or(1, |tip| tip.seq + 1);
+    let last = tip.as_ref();
+    let seq = last.map_or(1, |tip| tip.seq + 1);
     let data = jcs::canonical_of(draft).map_err(|error| Error::Damaged(error.to_string()))?;
-    let hash = chain::link(last.as_ref().map(|tip| &tip.hash), data.as_bytes());
+    let hash = chain::link(last.map(|tip| &tip.hash), data.as_bytes());
     let agent = match &draft.actor {
         Actor::Agent { agent, .. } => Some(agent.as_str()),
         Actor::Owner
@@ -40,9 +44,12 @@ pub(crate) fn append(desk: &Desk, draft: &Draft) -> Result<(Seq, Option<String>)
         hash.as_bytes(),
     ))?;
     for target in &draft.targets {
-        conn.prepare_cached("INSERT OR IGNORE INTO audit_target VALUES (?1, ?2)")?
-            .execute((target.memory.bytes(), seq))?;
+        conn.prepare_cached(
+            "INSERT OR IGNORE INTO audit_target SELECT row, ?2 FROM memory WHERE id = ?1",
+        )?
+        .execute((target.memory.bytes(), seq))?;
     }
+    *tip = Some(Tip { seq, at: draft.at, hash });
     let checkpoint = seq
         .is_multiple_of(INTERVAL)
         .then(|| store(conn, &sign(desk.id, &desk.signer, seq, hash, draft.at)))
@@ -71,13 +78,15 @@ pub(crate) fn newest(conn: &Connection) -> Result<Option<Checkpoint>> {
     Ok(data.map(|data| serde_json::from_str(&data)).transpose()?)
 }
 
-struct Tip {
+/// The last entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Tip {
     seq: u64,
     at: Timestamp,
     hash: Blake3,
 }
 
-fn tip(conn: &Connection) -> Result<Option<Tip>> {
+pub(crate) fn tip(conn: &Connection) -> Result<Option<Tip>> {
     Ok(conn
         .prepare_cached("SELECT seq, at, hash FROM audit ORDER BY seq DESC LIMIT 1")?
         .query_row([], |row| {

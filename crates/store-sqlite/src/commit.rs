@@ -10,15 +10,18 @@ use rusqlite::{Connection, OptionalExtension as _};
 use yore_domain::audit::Draft;
 use yore_domain::{Error as DomainError, MemoryId, Seq, Span, Timestamp, VaultId};
 use yore_store::plan::{Before, Operation};
+use yore_store::snapshot::Epochs;
 use yore_store::{CommitError, Plan, Precondition, Receipt, Write};
 
 use crate::audit;
+use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::Effect;
 use crate::vault::Classes;
 use crate::writer::{Desk, REWRITE};
 
 pub(crate) use books::hold_code;
+pub(crate) use conversation::drop_abandoned;
 
 /// Settings that count how often grants and rules changed.
 pub(crate) const GRANT_EPOCH: &str = "store:grant_epoch";
@@ -30,6 +33,8 @@ const OPERATION_LIFE: Span = Span::days(1);
 pub(crate) struct Done {
     pub(crate) receipt: Receipt,
     pub(crate) effects: Vec<Effect>,
+    /// What it touched in the books.
+    pub(crate) pages: Vec<Page>,
     /// Whether the outbox grew.
     pub(crate) changed: bool,
     /// Whether text was erased, so that journal and snapshots must go, too.
@@ -38,25 +43,55 @@ pub(crate) struct Done {
     pub(crate) checkpoint: Option<String>,
 }
 
+/// Where the vault's numbers stand inside the open transaction. Only the writer counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    tip: Option<audit::Tip>,
+    change: u64,
+    memory_row: i64,
+    version_row: i64,
+    epochs: Epochs,
+}
+
+impl Tail {
+    pub(crate) fn read(conn: &Connection) -> Result<Self> {
+        let last = |table: &str, column: &str| {
+            let sql = format!("SELECT coalesce(max({column}), 0) FROM {table}");
+            conn.query_row(&sql, [], |row| row.get::<_, i64>(0))
+        };
+        Ok(Self {
+            tip: audit::tip(conn)?,
+            change: last("outbox", "seq")?.cast_unsigned(),
+            memory_row: last("memory", "row")?,
+            version_row: last("version", "row")?,
+            epochs: crate::books::epochs(conn)?,
+        })
+    }
+}
+
 /// A plan under way.
 struct Commit<'a> {
     conn: &'a Connection,
     vault: VaultId,
     classes: &'a Classes,
     at: Timestamp,
+    tail: Tail,
     effects: Vec<Effect>,
+    pages: Vec<Page>,
     audit: Draft,
     erased: bool,
 }
 
 /// Carries a plan out inside the open transaction; on failure the caller undoes it.
-pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<Done, CommitError> {
+pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<(Done, Tail), CommitError> {
     let mut commit = Commit {
         conn: &desk.conn,
         vault: desk.id,
         classes: &desk.classes,
         at: plan.audit.at,
+        tail: desk.tail.clone(),
         effects: Vec::new(),
+        pages: Vec::new(),
         audit: plan.audit.clone(),
         erased: false,
     };
@@ -66,31 +101,32 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<Done, CommitError> {
     for precondition in &plan.preconditions {
         commit.check(precondition)?;
     }
-    let before = commit.last_change()?;
-    let mut last = before;
+    let before = commit.tail.change;
     for write in &plan.writes {
         let Some(known) = commit.write(write)? else { continue };
         if let Some(what) = write.change(&known) {
-            last += 1;
+            commit.tail.change += 1;
             let data = serde_json::to_string(&what).map_err(crate::Error::from)?;
-            commit
-                .run("INSERT INTO outbox VALUES (?1, ?2, ?3)", (last, commit.at.micros(), data))?;
+            let row = (commit.tail.change, commit.at.micros(), data);
+            commit.run("INSERT INTO outbox VALUES (?1, ?2, ?3)", row)?;
         }
     }
     if commit.erased {
         commit.run("INSERT OR REPLACE INTO setting VALUES (?1, 'true')", [REWRITE])?;
     }
-    let (seq, checkpoint) = audit::append(desk, &commit.audit)?;
+    let (seq, checkpoint) = audit::append(desk, &mut commit.tail.tip, &commit.audit)?;
     if seq.0.is_multiple_of(audit::INTERVAL) {
         commit.sweep()?;
     }
-    Ok(Done {
-        receipt: Receipt { change: Seq(last), audit: seq },
+    let done = Done {
+        receipt: Receipt { change: Seq(commit.tail.change), audit: seq },
         effects: commit.effects,
-        changed: last != before,
+        pages: commit.pages,
+        changed: commit.tail.change != before,
         erased: commit.erased,
         checkpoint,
-    })
+    };
+    Ok((done, commit.tail))
 }
 
 impl Commit<'_> {
@@ -104,10 +140,6 @@ impl Commit<'_> {
         params: impl rusqlite::Params,
     ) -> Result<Option<T>> {
         Ok(self.conn.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
-    }
-
-    fn last_change(&self) -> Result<u64> {
-        Ok(self.one("SELECT max(seq) FROM outbox", [])?.flatten().unwrap_or(0))
     }
 
     fn operation(&self, operation: &Operation) -> Result<(), CommitError> {
@@ -148,8 +180,8 @@ impl Commit<'_> {
                 self.one::<i64>("SELECT 1 FROM memory WHERE statement = ?1", [statement])?
                     .is_none(),
             ),
-            Precondition::GrantEpoch(epoch) => ("grants", self.epoch(GRANT_EPOCH)? == *epoch),
-            Precondition::RuleEpoch(epoch) => ("rules", self.epoch(RULE_EPOCH)? == *epoch),
+            Precondition::GrantEpoch(epoch) => ("grants", self.tail.epochs.grants == *epoch),
+            Precondition::RuleEpoch(epoch) => ("rules", self.tail.epochs.rules == *epoch),
             Precondition::Pending(hold) => (
                 "hold",
                 self.one::<i64>("SELECT state FROM hold WHERE id = ?1", [hold.bytes()])? == Some(0),
@@ -195,6 +227,7 @@ impl Commit<'_> {
             Write::BlobChunk { blob, number, bytes, complete } => {
                 self.blob_chunk(*blob, *number, bytes, *complete)?;
             }
+            Write::BlobNamed { staged, blob, size } => self.blob_named(*staged, *blob, *size)?,
             Write::Grant(grant) => self.grant(grant)?,
             Write::RevokeGrant(id, at) => self.revoke_grant(*id, *at)?,
             Write::Token(token) => self.token(token)?,

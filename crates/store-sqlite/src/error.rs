@@ -91,7 +91,7 @@ impl Error {
         };
         let known = [
             (ErrorCode::DiskFull, "the disk is full"),
-            (ErrorCode::SystemIoFailure, "the disk fails"),
+            (ErrorCode::SystemIoFailure, "the disk is full or fails"),
             (ErrorCode::ReadOnly, "the data directory cannot be written"),
             (ErrorCode::CannotOpen, "the data directory cannot be written"),
             (ErrorCode::PermissionDenied, "the data directory cannot be written"),
@@ -106,6 +106,9 @@ impl From<Error> for DomainError {
     fn from(error: Error) -> Self {
         match (error.busy(), error) {
             (_, Error::Domain(error)) => error,
+            (_, Error::Newer { found, .. }) => Self::Unsupported {
+                what: format!("a vault of schema {found}, written by a newer version of yore"),
+            },
             (Some(reason), _) => Self::Busy { reason, retry_after: Duration::from_secs(5) },
             (None, error) => Self::internal(error),
         }

@@ -14,14 +14,12 @@ mod state;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rusqlite::Connection;
 
 pub(crate) use effect::Effect;
 pub(crate) use meta::{Head, is_head, session_number, status_code, status_of, tag_bits};
-pub(crate) use state::State;
-
-use crate::vault::Classes;
+pub(crate) use state::{Partition, State};
 
 /// The setting that names the model whose vectors the indexes hold.
 pub(crate) const DENSE_MODEL: &str = "dense_model";
@@ -37,12 +35,8 @@ pub(crate) struct Indexes {
 
 impl Indexes {
     /// Opens the indexes from a saved copy and the rows after it, or from the rows alone.
-    pub(crate) fn open(
-        conn: &Connection,
-        _classes: &Classes,
-        saved: Option<Vec<u8>>,
-    ) -> rusqlite::Result<Indexes> {
-        let mut state = saved.as_deref().and_then(saved::state_of);
+    pub(crate) fn open(conn: &Connection, saved: Option<&[u8]>) -> rusqlite::Result<Indexes> {
+        let mut state = saved.and_then(saved::state_of);
         if let Some(restored) = &mut state
             && !load::catch_up(conn, restored)?
         {
@@ -70,9 +64,23 @@ impl Indexes {
         }
     }
 
+    /// How many documents the indexes hold.
+    pub(crate) fn len(&self) -> usize {
+        let state = self.state.read();
+        state.versions.len() + state.messages.len()
+    }
+
     /// Returns a copy to keep; it must be encrypted before it is written anywhere.
-    pub(crate) fn save(&self) -> Vec<u8> {
-        saved::bytes_of(&self.state.read()).unwrap_or_else(|error| {
+    pub(crate) fn save(&self, conn: &Connection) -> Vec<u8> {
+        let mut state = self.state.write();
+        match load::mark(conn, state.beside.seq) {
+            Ok(mark) => state.beside.mark = mark,
+            Err(error) => {
+                tracing::warn!(%error, "the indexes were not saved");
+                return Vec::new();
+            }
+        }
+        saved::bytes_of(&RwLockWriteGuard::downgrade(state)).unwrap_or_else(|error| {
             tracing::warn!(%error, "the indexes were not saved");
             Vec::new()
         })
@@ -92,11 +100,10 @@ impl Indexes {
 
     /// Returns the model to switch to when the vault asks for another than the indexes hold,
     /// once: whoever is told must call [`Indexes::switch_model`].
-    pub(crate) fn model_due(&self, conn: &Connection) -> rusqlite::Result<Option<String>> {
-        let wanted = load::stored_model(conn)?;
-        let state = self.state.read();
-        let due = wanted.filter(|wanted| Some(wanted.as_str()) != state.model());
-        Ok(due.filter(|_| !self.switching.swap(true, Ordering::AcqRel)))
+    pub(crate) fn model_due(&self, wanted: Option<&str>) -> Option<String> {
+        let wanted = wanted?;
+        let due = Some(wanted) != self.state.read().model();
+        (due && !self.switching.swap(true, Ordering::AcqRel)).then(|| wanted.to_owned())
     }
 
     /// Fills the indexes with another model's vectors while the old ones answer.

@@ -63,6 +63,9 @@ impl Keeper for SqliteStore {
 
     fn info<'a>(&'a self, permit: &'a Permit) -> Answer<'a, Option<VaultInfo>> {
         let id = permit.vault();
+        if let Some(info) = self.inner.recent(id).and_then(|vault| vault.info.clone()) {
+            return Box::pin(async { Ok(Some(info)) });
+        }
         self.keep(Ok(()), move |inner| {
             let reader = inner.catalog()?.reader()?;
             Ok(catalog::get(&reader, id)?.map(|line| line.info))
@@ -145,7 +148,7 @@ impl Inner {
         // File first, catalog second: a crash between the two leaves a file nobody can open,
         // never a line without its file.
         let (id, key) = (VaultId::random(), Key::random());
-        let vault = self.start(id, key.clone())?;
+        let vault = self.start(id, None, key.clone())?;
         let did = Did::of_key(&vault.signer.verifying_key()).as_str().to_owned();
         let gate = Arc::clone(&vault.gate);
         drop(vault);

@@ -8,16 +8,19 @@
 pub(crate) mod root;
 pub(crate) mod source;
 
-use aes_gcm::aead::{Aead, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Nonce};
+use std::ops::Range;
+
+use aes_gcm::aead::{Aead, AeadInPlace, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use yore_canon::{encode, hash};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::error::{Error, Result};
 
 const NONCE: usize = 12;
+const TAG: usize = 16;
 /// How long a wrapped key is: nonce, key, tag.
-pub(crate) const WRAPPED: usize = NONCE + 32 + 16;
+pub(crate) const WRAPPED: usize = NONCE + 32 + TAG;
 
 /// A secret key.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
@@ -75,6 +78,22 @@ impl Key {
             .decrypt(Nonce::from_slice(nonce), Payload { msg: body, aad: context })
             .ok()
             .map(Zeroizing::new)
+    }
+
+    /// Opens the same where it lies and returns where the plain bytes are.
+    pub(crate) fn open_in_place(&self, context: &[u8], sealed: &mut [u8]) -> Option<Range<usize>> {
+        let end = sealed.len().checked_sub(TAG)?;
+        let (nonce, rest) = sealed.split_at_mut_checked(NONCE)?;
+        let (body, tag) = rest.split_at_mut_checked(end.checked_sub(NONCE)?)?;
+        self.cipher()
+            .decrypt_in_place_detached(
+                Nonce::from_slice(nonce),
+                context,
+                body,
+                Tag::from_slice(tag),
+            )
+            .ok()?;
+        Some(NONCE..end)
     }
 
     pub(crate) fn wrap(&self, context: &[u8], key: &Self) -> Vec<u8> {

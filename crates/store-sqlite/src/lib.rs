@@ -11,6 +11,7 @@
 //! for the way in, `snapshot` and `search` for the way out.
 
 mod audit;
+mod books;
 mod catalog;
 mod commit;
 mod error;
@@ -28,5 +29,6 @@ mod vault;
 mod writer;
 
 pub use error::{Error, Result};
-pub use key::source::{Cost, MasterKey};
+pub use key::root::key_kind;
+pub use key::source::{Cost, KeyKind, MasterKey};
 pub use store::{Options, Overwrite, SqliteStore};

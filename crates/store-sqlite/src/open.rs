@@ -101,7 +101,9 @@ pub(crate) fn connect(path: &Path, key: &Key, role: Role, tuning: Tuning) -> Res
         }
         conn.pragma_update(None, "synchronous", "FULL")?;
         conn.pragma_update(None, "secure_delete", tuning.secure_delete)?;
-        conn.pragma_update(None, "journal_size_limit", 0)?;
+        // A journal that keeps its length is synced without touching the file system's own
+        // books; an erasure empties it.
+        conn.pragma_update(None, "journal_size_limit", 8 << 20)?;
         // The writer checkpoints between commits, so that no commit pays for it by chance.
         conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     }
@@ -114,6 +116,8 @@ pub(crate) fn keyed(path: &Path, key: &Key, flags: OpenFlags) -> Result<Connecti
     // SQLCipher would write to standard error by itself; failures reach the caller anyway.
     conn.execute_batch("PRAGMA cipher_log_level = NONE")?;
     conn.pragma_update(None, "key", key.to_pragma().as_str())?;
+    // Processors have instructions for this hash; the default one takes three times as long.
+    conn.execute_batch("PRAGMA cipher_hmac_algorithm = HMAC_SHA256")?;
     Ok(conn)
 }
 
@@ -135,6 +139,15 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     drop(file);
     std::fs::rename(&fresh, path).map_err(Error::file(path))?;
     sync_parent(path)
+}
+
+/// Whether a file is missing or holds nothing.
+pub(crate) fn is_empty(path: &Path) -> Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(about) => Ok(about.len() == 0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Error::file(path)(error)),
+    }
 }
 
 /// Makes a rename or removal in a directory durable.

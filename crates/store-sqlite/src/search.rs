@@ -17,7 +17,7 @@ use yore_index::{ClassId, Index, Meta};
 use yore_store::snapshot::Loaded;
 use yore_store::{Candidate, RowKey, Search, Source, Standing, Vector};
 
-use crate::indexes::{Head, State, is_head, session_number, status_of, tag_bits};
+use crate::indexes::{Head, Partition, State, is_head, session_number, status_of, tag_bits};
 use crate::select::{json, message_passes, needs_value, talk_possible, version_passes};
 use crate::snapshot::{View, choose, status_in, usage_of};
 
@@ -315,6 +315,7 @@ fn past_standing(view: &View<'_>, row: u64) -> rusqlite::Result<Standing> {
 }
 
 pub(crate) fn load(view: &View<'_>, rows: &[RowKey]) -> rusqlite::Result<Vec<(RowKey, Loaded)>> {
+    let mut indexed = view.conn.prepare_cached("SELECT data FROM version WHERE row = ?1")?;
     let mut versions = view.conn.prepare_cached(
         "SELECT m.class, v.class, v.data, m.head_row = v.row
          FROM version v JOIN memory m ON m.row = v.memory WHERE v.row = ?1",
@@ -323,12 +324,35 @@ pub(crate) fn load(view: &View<'_>, rows: &[RowKey]) -> rusqlite::Result<Vec<(Ro
     let mut found = Vec::with_capacity(rows.len());
     for key in rows {
         let loaded = match key.source {
-            Source::Version => load_version(view, &mut versions, key.row)?,
+            Source::Version => {
+                // Reading rows under the lock of the indexes would hold up the writer.
+                let placed = view.vault.indexes.read().placed(key.row);
+                match placed {
+                    Some((place, head)) => load_placed(view, &mut indexed, key.row, place, head)?,
+                    None => load_version(view, &mut versions, key.row)?,
+                }
+            }
             Source::Message => load_message(view, &mut messages, key.row)?,
         };
         found.extend(loaded.map(|loaded| (*key, loaded)));
     }
     Ok(found)
+}
+
+/// Reads a version whose classes the indexes know, as they are now.
+fn load_placed(
+    view: &View<'_>,
+    statement: &mut CachedStatement<'_>,
+    row: u64,
+    place: Partition,
+    head: bool,
+) -> rusqlite::Result<Option<Loaded>> {
+    if !view.selection.has(place.own) || !view.selection.has(place.head) {
+        return Ok(None);
+    }
+    statement
+        .query_one([row], |row| Ok(Loaded::Memory { version: Box::new(json(row, 0)?), head }))
+        .optional()
 }
 
 fn load_version(
@@ -414,11 +438,10 @@ fn waiting(view: &View<'_>, model: &str) -> rusqlite::Result<Vec<(i64, RowKey)>>
     drop(state);
     let mut statement = view.conn.prepare_cached(
         "SELECT 0, v.row, v.recorded FROM memory m JOIN version v ON v.row = m.head_row
-            JOIN indexing i ON i.source = 0 AND i.row = v.row WHERE m.status <= 1
+            WHERE m.status <= 1 AND v.statics IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM vector WHERE source = 0 AND row = v.row AND model = ?1)
          UNION ALL SELECT 1, m.row, m.at FROM message m
-            JOIN indexing i ON i.source = 1 AND i.row = m.row
-            WHERE NOT EXISTS (SELECT 1 FROM vector WHERE source = 1 AND row = m.row AND model = ?1)",
+            WHERE m.statics IS NOT NULL AND NOT EXISTS (SELECT 1 FROM vector WHERE source = 1 AND row = m.row AND model = ?1)",
     )?;
     let rows = statement.query_map([model], |row| {
         let source = if row.get::<_, u8>(0)? == 0 { Source::Version } else { Source::Message };

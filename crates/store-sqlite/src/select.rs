@@ -10,7 +10,7 @@ use serde_json::Value;
 use yore_domain::class::{Class, Governance};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::memory::{Foreign, Status, Version};
-use yore_domain::query::Filter;
+use yore_domain::query::{Filter, ScopeMatch};
 use yore_domain::scope::ScopeRule;
 use yore_policy::Lens;
 
@@ -61,7 +61,7 @@ impl Selection {
     /// Leaves out classes in which nothing can pass the filter.
     pub(crate) fn narrowed(&self, filter: &Filter) -> Selection {
         let fits = |class: &Class| {
-            scope_fits(&filter.scope, class)
+            scope_fits(filter, class)
                 && (filter.labels.is_empty()
                     || filter.labels.iter().any(|label| class.labels.contains(label)))
                 && (filter.sensitivities.is_empty()
@@ -92,15 +92,21 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// Whether a class has every member the rule demands.
-fn scope_fits(rule: &ScopeRule, class: &Class) -> bool {
-    let ScopeRule { user, project, agent, visibility } = rule;
-    let equal =
-        |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
-    equal(user, &class.user)
-        && equal(project, &class.project)
-        && equal(agent, &class.agent)
+/// Whether a class has every member the filter demands.
+fn scope_fits(filter: &Filter, class: &Class) -> bool {
+    let ScopeRule { user, project, agent, visibility } = &filter.scope;
+    let fits = |wanted: &Option<String>, found: &Option<String>| belongs(filter, wanted, found);
+    fits(user, &class.user)
+        && fits(project, &class.project)
+        && fits(agent, &class.agent)
         && visibility.is_none_or(|wanted| wanted == class.visibility)
+}
+
+/// Whether a member of a scope is the one that is asked for, or absent where that counts too.
+fn belongs(filter: &Filter, wanted: &Option<String>, found: &Option<String>) -> bool {
+    wanted.is_none()
+        || wanted == found
+        || (found.is_none() && filter.scope_match == ScopeMatch::OrAbsent)
 }
 
 /// Whether a status passes; an empty list means the live ones.
@@ -128,8 +134,8 @@ pub(crate) fn version_passes(filter: &Filter, version: &Version) -> bool {
     let content = &version.content;
     any(&filter.kinds, &content.kind)
         && any(&filter.facets, &content.facet)
-        && scope_fits(&filter.scope, &version.class())
-        && equal(filter.session.as_ref(), content.scope.session.as_ref())
+        && scope_fits(filter, &version.class())
+        && belongs(filter, &filter.session, &content.scope.session)
         && governance_passes(filter, &content.governance)
         && filter.tags.iter().all(|tag| content.tags.contains(tag))
         && filter.from.is_none_or(|from| from <= version.time.created)
@@ -175,8 +181,8 @@ pub(crate) fn message_passes(
 /// What a filter may ask of a conversation and of its messages alike.
 fn about_talk(filter: &Filter, conversation: &Conversation) -> bool {
     talk_possible(filter)
-        && scope_fits(&filter.scope, &conversation.class())
-        && equal(filter.session.as_ref(), conversation.scope.session.as_ref())
+        && scope_fits(filter, &conversation.class())
+        && belongs(filter, &filter.session, &conversation.scope.session)
         && governance_passes(filter, &conversation.governance)
         && filter.tags.iter().all(|tag| conversation.tags.contains(tag))
         && filter.conversation.is_none_or(|wanted| wanted == conversation.id)
@@ -275,6 +281,8 @@ mod tests {
             ..Filter::default()
         };
         let base = Filter::default;
+        let user = |name: &str| ScopeRule { user: Some(name.into()), ..ScopeRule::default() };
+        let project = |name: &str| ScopeRule { project: Some(name.into()), ..ScopeRule::default() };
         let table: Vec<(bool, Filter)> = vec![
             (true, base()),
             (true, Filter { kinds: vec![Kind::Working, Kind::Semantic], ..base() }),
@@ -283,6 +291,9 @@ mod tests {
             (false, Filter { facets: vec![Facet::Entity], ..base() }),
             (true, Filter { session: Some("s1".into()), ..base() }),
             (false, Filter { session: Some("s2".into()), ..base() }),
+            (false, Filter { scope: user("ada"), ..base() }),
+            (true, Filter { scope: user("ada"), scope_match: ScopeMatch::OrAbsent, ..base() }),
+            (false, Filter { scope: project("work"), scope_match: ScopeMatch::OrAbsent, ..base() }),
             (true, Filter { labels: vec![label("x"), label("food")], ..base() }),
             (false, Filter { labels: vec![label("behaviour")], ..base() }),
             (false, Filter { sensitivities: vec![Sensitivity::Internal], ..base() }),

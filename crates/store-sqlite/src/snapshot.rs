@@ -43,7 +43,9 @@ use yore_store::plan::{AliasTarget, Operation};
 use yore_store::snapshot::{AuditQuery, Census, Epochs, Loaded, Snapshot};
 use yore_store::{Answer, Candidate, RowKey, Search};
 
+use crate::books::Books;
 use crate::error::Error;
+use crate::indexes::DENSE_MODEL;
 use crate::search;
 use crate::select::Selection;
 use crate::vault::{Reader, Vault};
@@ -55,8 +57,14 @@ pub(crate) use memories::{status_in, usage_of};
 pub(crate) struct SqliteSnapshot {
     vault: Arc<Vault>,
     permit: Permit,
+    books: Arc<Books>,
+    /// The read transaction; it begins when rows are asked for.
+    opened: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    reader: Reader,
     selection: Selection,
-    reader: Mutex<Reader>,
 }
 
 impl fmt::Debug for SqliteSnapshot {
@@ -67,15 +75,35 @@ impl fmt::Debug for SqliteSnapshot {
 
 impl SqliteSnapshot {
     /// Opens a view through a permit's lens.
-    pub(crate) fn new(vault: Arc<Vault>, permit: &Permit) -> Result<Self> {
+    pub(crate) fn new(vault: Arc<Vault>, permit: &Permit) -> Self {
+        let books = vault.books();
+        Self { vault, permit: permit.clone(), books, opened: Mutex::new(None) }
+    }
+
+    fn open(&self) -> Result<Opened, Error> {
         // The transaction begins before the classes are asked for, so that none is missing.
-        let reader = vault.reader()?;
-        let selection =
-            Selection::of(&reader, permit.lens(), &vault.classes).map_err(Error::from)?;
-        if let Some(model) = vault.indexes.model_due(&reader).map_err(Error::from)? {
-            switch_model(Arc::clone(&vault), model);
+        let reader = self.vault.reader()?;
+        let selection = Selection::of(&reader, self.permit.lens(), &self.vault.classes)?;
+        let wanted = self.books.setting(DENSE_MODEL).and_then(Value::as_str);
+        if let Some(model) = self.vault.indexes.model_due(wanted) {
+            switch_model(Arc::clone(&self.vault), model);
         }
-        Ok(Self { vault, permit: permit.clone(), selection, reader: Mutex::new(reader) })
+        Ok(Opened { reader, selection })
+    }
+
+    /// Reads what is in the books.
+    fn known<'a, T: Send + 'a>(&'a self, read: impl FnOnce(&Books) -> T) -> Answer<'a, T> {
+        let found = read(&self.books);
+        Box::pin(async { Ok(found) })
+    }
+
+    /// Reads what is in the books, for those from whom nothing is hidden.
+    fn known_behind<'a, T: Send + Default + 'a>(
+        &'a self,
+        read: impl FnOnce(&Books) -> T,
+    ) -> Answer<'a, T> {
+        let seen = self.permit.lens().sees_all();
+        self.known(|books| if seen { read(books) } else { T::default() })
     }
 
     fn look<'a, T: Send>(
@@ -83,10 +111,14 @@ impl SqliteSnapshot {
         read: impl FnOnce(&View<'_>) -> rusqlite::Result<T> + Send + 'a,
     ) -> Answer<'a, T> {
         Box::pin(async move {
-            let reader = self.reader.lock();
+            let mut opened = self.opened.lock();
+            let Opened { reader, selection } = match &mut *opened {
+                Some(opened) => opened,
+                none @ None => none.insert(self.open()?),
+            };
             let view = View {
-                conn: &reader,
-                selection: &self.selection,
+                conn: reader,
+                selection,
                 vault: &self.vault,
                 agent: self.permit.principal().agent(),
                 sees_all: self.permit.lens().sees_all(),
@@ -234,7 +266,7 @@ impl Snapshot for SqliteSnapshot {
     }
 
     fn grant(&self, id: GrantId) -> Answer<'_, Option<Grant>> {
-        self.look_behind(move |view| books::grant(view, id))
+        self.known_behind(|books| books.grant(id))
     }
 
     fn grants(&self) -> Answer<'_, Vec<Grant>> {
@@ -242,7 +274,7 @@ impl Snapshot for SqliteSnapshot {
     }
 
     fn token<'a>(&'a self, hash: &'a str) -> Answer<'a, Option<Token>> {
-        self.look_behind(move |view| books::token(view, hash))
+        self.known_behind(|books| books.token(hash))
     }
 
     fn tokens(&self) -> Answer<'_, Vec<Token>> {
@@ -260,11 +292,11 @@ impl Snapshot for SqliteSnapshot {
     // Rules, epochs and settings are facts that a judgement of anyone's write rests on: hiding
     // them from an agent's view would let its writes pass unjudged.
     fn rules(&self) -> Answer<'_, Vec<Rule>> {
-        self.look(books::rules)
+        self.known(Books::rules)
     }
 
     fn epochs(&self) -> Answer<'_, Epochs> {
-        self.look(books::epochs)
+        self.known(Books::epochs)
     }
 
     fn operation<'a>(&'a self, caller: &'a str, id: &'a str) -> Answer<'a, Option<Operation>> {
@@ -272,7 +304,7 @@ impl Snapshot for SqliteSnapshot {
     }
 
     fn setting<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Value>> {
-        self.look(move |view| books::setting(view, name))
+        self.known(|books| books.setting(name).cloned())
     }
 
     fn profile<'a>(

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use yore_domain::{Error as DomainError, Seq, VaultId};
 use yore_index::TokenTable;
 use yore_policy::Permit;
+use yore_store::keeper::VaultInfo;
 use yore_store::{CommitError, Durability, Plan, Receipt, Snapshot, Store};
 
 use crate::catalog::{self, Line};
@@ -23,7 +24,7 @@ use crate::key::root::{self, Roots};
 use crate::key::source::{Cost, MasterKey};
 use crate::key::{self, Key};
 use crate::migrate::Schema;
-use crate::open::{Files, Tuning};
+use crate::open::{self, Files, Tuning};
 use crate::snapshot::SqliteSnapshot;
 use crate::vault::{Gate, Opening, Vault};
 
@@ -162,8 +163,8 @@ impl SqliteStore {
         if id == VaultId::CATALOG {
             return Ok(self.inner.catalog()?);
         }
-        if let Some(vault) = self.inner.recent.lock().get(&id) {
-            return Ok(Arc::clone(vault));
+        if let Some(vault) = self.inner.recent(id) {
+            return Ok(vault);
         }
         let inner = Arc::clone(&self.inner);
         Ok(blocking(move || inner.open_vault(id)).await?)
@@ -171,6 +172,11 @@ impl SqliteStore {
 }
 
 impl Inner {
+    /// Returns a vault that is open and was used of late.
+    pub(crate) fn recent(&self, id: VaultId) -> Option<Arc<Vault>> {
+        self.recent.lock().get(&id).map(Arc::clone)
+    }
+
     pub(crate) fn catalog(&self) -> Result<Arc<Vault>> {
         self.catalog.lock().clone().ok_or(Error::Stopped)
     }
@@ -219,13 +225,14 @@ impl Inner {
     fn try_keys(&self, line: &Line) -> Result<Vault> {
         let id = line.info.id;
         let files = self.files(id);
-        if !files.db.exists() {
+        // The catalog names only vaults that were made: an empty file would become a new one.
+        if open::is_empty(&files.db)? {
             return Err(Error::Foreign { path: files.db });
         }
         let mut failure = Error::WrongKey;
         let keys = self.unwrap_keys(line)?;
         for (number, key) in keys.iter().enumerate() {
-            match self.start(id, key.clone()) {
+            match self.start(id, Some(line.info.clone()), key.clone()) {
                 Ok(vault) => {
                     if keys.len() > 1 && number < keys.len() {
                         self.settle(id, key)?;
@@ -255,9 +262,10 @@ impl Inner {
     }
 
     /// Opens a vault's file and starts its writer.
-    pub(crate) fn start(&self, id: VaultId, key: Key) -> Result<Vault> {
+    pub(crate) fn start(&self, id: VaultId, info: Option<VaultInfo>, key: Key) -> Result<Vault> {
         Vault::open(Opening {
             id,
+            info,
             files: self.files(id),
             key,
             schema: Schema::Vault,
@@ -322,7 +330,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'a, Result<Box<dyn Snapshot>, DomainError>> {
         Box::pin(async move {
             let vault = self.vault(permit.vault()).await?;
-            let snapshot: Box<dyn Snapshot> = Box::new(SqliteSnapshot::new(vault, permit)?);
+            let snapshot: Box<dyn Snapshot> = Box::new(SqliteSnapshot::new(vault, permit));
             Ok(snapshot)
         })
     }
@@ -364,10 +372,15 @@ pub(crate) async fn blocking<T: Send + 'static>(
 
 fn open_catalog(options: &Options, roots: &Roots, lock: &Arc<File>) -> Result<Vault> {
     let path = options.data.join("catalog.db");
+    // A new catalog would hide that the keys of these vaults are gone.
+    if open::is_empty(&path)? && holds_vaults(&options.data.join("vaults"))? {
+        return Err(Error::Foreign { path });
+    }
     let mut failure = Error::Foreign { path: path.clone() };
     for root in roots.all().iter().rev() {
         let opened = Vault::open(Opening {
             id: VaultId::CATALOG,
+            info: None,
             files: Files::new(path.clone()),
             key: root::catalog(root),
             schema: Schema::Catalog,
@@ -384,6 +397,16 @@ fn open_catalog(options: &Options, roots: &Roots, lock: &Arc<File>) -> Result<Va
         }
     }
     Err(failure)
+}
+
+fn holds_vaults(place: &Path) -> Result<bool> {
+    for entry in std::fs::read_dir(place).map_err(Error::file(place))? {
+        let path = entry.map_err(Error::file(place))?.path();
+        if path.extension().is_some_and(|end| end == "db") && !open::is_empty(&path)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn make_directory(path: &Path) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -12,7 +13,11 @@ use yore_canon::{jcs, key as signing};
 use yore_domain::class::Class;
 use yore_domain::{Seq, VaultId};
 use yore_index::TokenTable;
+use yore_store::keeper::VaultInfo;
 
+use crate::books::Books;
+use crate::commit::Tail;
+use crate::commit::drop_abandoned;
 use crate::error::{Error, Result};
 use crate::indexes::Indexes;
 use crate::key::{self, Key};
@@ -38,6 +43,9 @@ pub(crate) struct Vault {
     pub(crate) changes: watch::Sender<Seq>,
     /// Vectors of single tokens, when the store was given any.
     pub(crate) tokens: Option<Tokens>,
+    /// What the catalog says of it; absent for the catalog itself.
+    pub(crate) info: Option<VaultInfo>,
+    books: Arc<RwLock<Arc<Books>>>,
     // Readers close before the writer learns that it is alone and empties the journal.
     readers: Arc<Readers>,
     pub(crate) writer: Writer,
@@ -53,18 +61,22 @@ impl fmt::Debug for Vault {
 impl Vault {
     /// Opens or makes the file, brings it to the newest schema and starts its writer.
     pub(crate) fn open(opening: Opening) -> Result<Self> {
-        let Opening { id, files, key, schema, tuning, notary, gate, tokens, lock } = opening;
+        let Opening { id, info, files, key, schema, tuning, notary, gate, tokens, lock } = opening;
         let mut conn = open::connect(&files.db, &key, Role::Writer, tuning)?;
         migrate::migrate(&mut conn, schema, &files.db)?;
+        drop_abandoned(&conn)?;
         // What a crash left in the journal goes into the file now.
         open::truncate_wal(&conn)?;
         let signer = signing_key(&conn)?;
         let classes = Arc::new(Classes::load(&conn)?);
         let saved = load_index(&files, &key, id);
-        let indexes = Arc::new(Indexes::open(&conn, &classes, saved)?);
+        let saved = saved.as_ref().map(|saved| &saved.bytes[saved.plain.clone()]);
+        let indexes = Arc::new(Indexes::open(&conn, saved)?);
         let last: u64 =
             conn.query_row("SELECT coalesce(max(seq), 0) FROM outbox", [], |row| row.get(0))?;
         let changes = watch::Sender::new(Seq(last));
+        let tail = Tail::read(&conn)?;
+        let books = Arc::new(RwLock::new(Arc::new(Books::load(&conn)?)));
         let rewrite_due = conn.query_row(
             "SELECT count(*) > 0 FROM setting WHERE name = ?1",
             [writer::REWRITE],
@@ -86,10 +98,30 @@ impl Vault {
             checkpointed: 0,
             _lock: lock,
             unsaved: 0,
+            tail,
+            books: Arc::clone(&books),
         };
         let readers = Arc::new(Readers::new(files.db.clone(), key, tuning));
         let writer = writer::start(desk, Arc::clone(&gate))?;
-        Ok(Self { id, indexes, classes, files, signer, changes, tokens, readers, writer, gate })
+        Ok(Self {
+            id,
+            indexes,
+            classes,
+            files,
+            signer,
+            changes,
+            tokens,
+            info,
+            books,
+            readers,
+            writer,
+            gate,
+        })
+    }
+
+    /// The books as they are now.
+    pub(crate) fn books(&self) -> Arc<Books> {
+        Arc::clone(&self.books.read())
     }
 
     /// Returns a connection inside an open read transaction.
@@ -114,6 +146,7 @@ impl Vault {
 /// What is needed to open a vault.
 pub(crate) struct Opening {
     pub(crate) id: VaultId,
+    pub(crate) info: Option<VaultInfo>,
     pub(crate) files: Files,
     pub(crate) key: Key,
     pub(crate) schema: Schema,
@@ -152,9 +185,16 @@ fn index_key(key: &Key) -> Key {
 }
 
 /// Reads the saved indexes; anything wrong with them means they are built from the rows.
-fn load_index(files: &Files, key: &Key, id: VaultId) -> Option<Vec<u8>> {
-    let sealed = std::fs::read(&files.index).ok()?;
-    index_key(key).open(&id.bytes(), &sealed).map(|plain| plain.to_vec())
+fn load_index(files: &Files, key: &Key, id: VaultId) -> Option<Saved> {
+    let mut bytes = std::fs::read(&files.index).ok()?;
+    let plain = index_key(key).open_in_place(&id.bytes(), &mut bytes)?;
+    Some(Saved { bytes, plain })
+}
+
+/// A saved index as it was read, decrypted where it lies: it may be large.
+struct Saved {
+    bytes: Vec<u8>,
+    plain: Range<usize>,
 }
 
 /// Writes the indexes down, encrypted.

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use parking_lot::RwLock;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 use yore_canon::key::SigningKey;
 use yore_domain::{Error as DomainError, Seq, VaultId};
 use yore_store::{CommitError, Plan, Receipt};
 
-use crate::commit::{self, Done};
+use crate::books::Books;
+use crate::commit::{self, Done, Tail};
 use crate::error::{Error, Result};
 use crate::indexes::{Effect, Indexes};
 use crate::key::Key;
@@ -21,6 +23,9 @@ use crate::vault::{Classes, Gate, save_index};
 
 /// How many plans one transaction takes at most.
 const BATCH: usize = 512;
+/// How often the writer gives way to callers that are about to write, when the last transaction
+/// had several: one sync for all of them is worth a moment.
+const PATIENCE: u32 = 2;
 /// How many plans may wait before callers are told to come back.
 const QUEUE: usize = 8192;
 /// How long a relaxed plan may wait for company.
@@ -35,8 +40,10 @@ const REWRITE_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const REWRITE: &str = "store:rewrite";
 /// How many pages the journal may hold before it is moved into the file.
 const WAL_PAGES: u64 = 1000;
-/// After how many changes an idle vault writes its indexes down.
-const UNSAVED: usize = 5000;
+/// After how many changes a vault writes its indexes down; a large one waits for a share of its
+/// documents, because it writes all of them.
+const UNSAVED: usize = 10_000;
+const UNSAVED_SHARE: usize = 8;
 
 type Answer = Result<Receipt, CommitError>;
 
@@ -61,6 +68,8 @@ pub(crate) struct Desk {
     pub(crate) _lock: Option<Arc<File>>,
     /// Changes since the indexes were last written down.
     pub(crate) unsaved: usize,
+    pub(crate) tail: Tail,
+    pub(crate) books: Arc<RwLock<Arc<Books>>>,
 }
 
 enum Message {
@@ -176,6 +185,7 @@ impl Drop for OpenOnDrop {
 fn serve(mut desk: Desk, receiver: &Receiver<Message>) {
     let mut waiting: Vec<Pending> = Vec::new();
     let mut due: Option<Instant> = None;
+    let mut crowded = false;
     loop {
         let next = match due {
             Some(due) => receiver.recv_deadline(due),
@@ -194,16 +204,22 @@ fn serve(mut desk: Desk, receiver: &Receiver<Message>) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
+        let mut patience = if crowded { PATIENCE } else { 0 };
         while work.is_none() && waiting.len() < BATCH {
             match receiver.try_recv() {
                 Ok(Message::Commit(pending)) => waiting.push(pending),
                 Ok(Message::Run(run)) => work = Some(run),
+                Err(_) if patience > 0 => {
+                    patience -= 1;
+                    std::thread::yield_now();
+                }
                 Err(_) => break,
             }
         }
         let now = Instant::now();
         let strict = waiting.iter().any(|pending| pending.reply.is_some());
         if strict || work.is_some() || due.is_some_and(|due| due <= now) || waiting.len() >= BATCH {
+            crowded = waiting.iter().filter(|pending| pending.reply.is_some()).count() > 1;
             desk.flush(std::mem::take(&mut waiting));
             due = None;
         } else if !waiting.is_empty() && due.is_none() {
@@ -215,6 +231,7 @@ fn serve(mut desk: Desk, receiver: &Receiver<Message>) {
                 tracing::error!(vault = %desk.id, "work on the writer of vault {} panicked", desk.id);
                 desk.roll_back();
             }
+            desk.recount();
         }
         desk.tidy();
     }
@@ -251,26 +268,41 @@ impl Desk {
         }
     }
 
+    /// Carries out plans in one transaction. A plan that fails before it wrote anything is left
+    /// out; one that fails halfway makes the whole batch start over, each plan fenced in.
     fn transact(&mut self, plans: &[Box<Plan>]) -> Result<Vec<Result<Done, CommitError>>> {
-        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        self.batch("BEGIN IMMEDIATE")?;
+        let start = self.tail.clone();
+        let mut outcomes = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let (written, classes) = (self.conn.total_changes(), self.classes.len());
+            let outcome = self.attempt(plan);
+            let outcome = self.survive(outcome)?;
+            if outcome.is_err() && self.conn.total_changes() != written {
+                self.batch("ROLLBACK")?;
+                self.tail = start;
+                if self.classes.len() != classes {
+                    self.classes.reload(&self.conn)?;
+                }
+                return self.transact_fenced(plans);
+            }
+            outcomes.push(outcome);
+        }
+        self.batch("COMMIT")?;
+        Ok(outcomes)
+    }
+
+    fn transact_fenced(&mut self, plans: &[Box<Plan>]) -> Result<Vec<Result<Done, CommitError>>> {
+        self.batch("BEGIN IMMEDIATE")?;
         let mut outcomes = Vec::with_capacity(plans.len());
         for plan in plans {
             let classes = self.classes.len();
-            self.conn.execute_batch("SAVEPOINT plan")?;
-            let outcome = catch_unwind(AssertUnwindSafe(|| commit::apply(self, plan)))
-                .unwrap_or_else(|_| {
-                    Err(DomainError::internal("the commit panicked and was undone").into())
-                });
+            self.batch("SAVEPOINT plan")?;
+            let outcome = self.attempt(plan);
+            let outcome = self.survive(outcome)?;
             if outcome.is_ok() {
-                self.conn.execute_batch("RELEASE plan")?;
+                self.batch("RELEASE plan")?;
             } else {
-                // A full disk or a failing one ends the whole transaction, not the savepoint.
-                if self.conn.is_autocommit() {
-                    return Err(match outcome {
-                        Err(CommitError::Failed(error)) => error.into(),
-                        Err(CommitError::Stale(_)) | Ok(_) => Error::Stopped,
-                    });
-                }
                 self.conn.execute_batch("ROLLBACK TO plan; RELEASE plan")?;
                 if self.classes.len() != classes {
                     self.classes.reload(&self.conn)?;
@@ -278,18 +310,44 @@ impl Desk {
             }
             outcomes.push(outcome);
         }
-        self.conn.execute_batch("COMMIT")?;
+        self.batch("COMMIT")?;
         Ok(outcomes)
+    }
+
+    fn batch(&self, sql: &str) -> rusqlite::Result<()> {
+        self.conn.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    fn attempt(&mut self, plan: &Plan) -> Result<Done, CommitError> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| commit::apply(self, plan)));
+        let (done, tail) = outcome.unwrap_or_else(|_| {
+            Err(DomainError::internal("the commit panicked and was undone").into())
+        })?;
+        self.tail = tail;
+        Ok(done)
+    }
+
+    /// A full disk or a failing one ends the whole transaction, not one plan.
+    fn survive(&self, outcome: Result<Done, CommitError>) -> Result<Result<Done, CommitError>> {
+        if !self.conn.is_autocommit() {
+            return Ok(outcome);
+        }
+        Err(match outcome {
+            Err(CommitError::Failed(error)) => error.into(),
+            Err(CommitError::Stale(_)) | Ok(_) => Error::Stopped,
+        })
     }
 
     /// Runs after the commit: indexes first, so that whoever is told can find the change.
     fn publish(&mut self, outcomes: Vec<Result<Done, CommitError>>) -> Vec<Answer> {
         let mut effects: Vec<Effect> = Vec::new();
+        let mut pages = Vec::new();
         let (mut last, mut erased) = (None, false);
         let mut answers = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             answers.push(outcome.map(|done| {
                 effects.extend(done.effects);
+                pages.extend(done.pages);
                 erased |= done.erased;
                 if done.changed {
                     last = Some(done.receipt.change);
@@ -304,6 +362,12 @@ impl Desk {
             effects.push(Effect::Changed { seq: seq.0 });
         }
         self.unsaved += effects.len();
+        if !pages.is_empty() {
+            let mut books = self.books.write();
+            if let Err(error) = Arc::make_mut(&mut books).turn(&self.conn, &pages) {
+                tracing::error!(vault = %self.id, %error, "the books of vault {} cannot be read", self.id);
+            }
+        }
         let indexes = &self.indexes;
         if catch_unwind(AssertUnwindSafe(|| indexes.apply(effects))).is_err() {
             tracing::error!(vault = %self.id, "the indexes of vault {} panicked, building them anew", self.id);
@@ -392,6 +456,17 @@ impl Desk {
         if let Err(error) = self.classes.reload(&self.conn) {
             tracing::error!(vault = %self.id, %error, "the classes of vault {} cannot be read", self.id);
         }
+        self.recount();
+    }
+
+    /// Reads again what is counted in memory, after work that may have changed rows by itself.
+    fn recount(&mut self) {
+        match Tail::read(&self.conn) {
+            Ok(tail) => self.tail = tail,
+            Err(error) => {
+                tracing::error!(vault = %self.id, %error, "the last rows of vault {} cannot be read", self.id);
+            }
+        }
     }
 
     /// What is done between commits, when nobody waits for it.
@@ -413,14 +488,16 @@ impl Desk {
                 tracing::warn!(vault = %self.id, %error, "the journal of vault {} stays long", self.id);
             }
         }
-        if self.unsaved > UNSAVED {
+        if self.unsaved > UNSAVED.max(self.indexes.len() / UNSAVED_SHARE) {
             self.save_indexes();
         }
     }
 
     pub(crate) fn save_indexes(&mut self) {
         self.unsaved = 0;
-        if let Err(error) = save_index(&self.files, &self.key, self.id, &self.indexes.save()) {
+        if let Err(error) =
+            save_index(&self.files, &self.key, self.id, &self.indexes.save(&self.conn))
+        {
             tracing::warn!(vault = %self.id, %error, "the indexes of vault {} were not saved", self.id);
         }
     }

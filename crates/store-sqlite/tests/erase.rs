@@ -190,6 +190,7 @@ async fn a_legal_hold_refuses_and_a_reader_only_delays() {
     write(&store, &permit, vec![Write::LegalHold { memory, held: false }]).await;
 
     let reader = store.snapshot(&permit).await.unwrap();
+    assert!(reader.memory(memory).await.unwrap().is_some());
     erase(&store, &permit, memory).await;
     let old = reader.memory(memory).await.unwrap().expect("an old snapshot still sees it");
     assert_eq!(old.head.content.body.text, SECRET);

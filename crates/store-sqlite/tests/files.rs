@@ -56,7 +56,8 @@ async fn cut_foreign_and_missing_files_are_named() {
     let (id, path) = filled(dir.path(), 20).await;
     let good = std::fs::read(&path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-    let cases: [(&str, Option<Vec<u8>>); 4] = [
+    let cases: [(&str, Option<Vec<u8>>); 5] = [
+        ("emptied", Some(Vec::new())),
         ("cut inside the first page", Some(good[..1000].to_vec())),
         ("another file", Some(b"hello, I am a text file\n".repeat(1000))),
         ("plain SQLite", Some([b"SQLite format 3\0".as_slice(), &[0; 8176]].concat())),
@@ -79,6 +80,26 @@ async fn cut_foreign_and_missing_files_are_named() {
     std::fs::write(&path, &good[..good.len() - 5 * 4096]).unwrap();
     let store = open(dir.path());
     assert!(!store.check(&permit(id), false).await.unwrap().storage.is_empty());
+}
+
+#[tokio::test]
+async fn a_catalog_that_is_gone_is_not_replaced_by_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (id, _) = filled(dir.path(), 1).await;
+    let path = dir.path().join("catalog.db");
+    let good = std::fs::read(&path).unwrap();
+    for emptied in [true, false] {
+        if emptied {
+            std::fs::write(&path, b"").unwrap();
+        } else {
+            std::fs::remove_file(&path).unwrap();
+        }
+        let error = SqliteStore::open(options(dir.path())).unwrap_err().to_string();
+        assert!(error.contains("catalog.db"), "{error}");
+        std::fs::write(&path, &good).unwrap();
+    }
+    let store = open(dir.path());
+    assert!(store.check(&permit(id), false).await.unwrap().is_sound());
 }
 
 #[tokio::test]

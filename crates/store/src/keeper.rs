@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::Report;
 use yore_domain::{TenantId, Timestamp, VaultId};
@@ -11,7 +12,7 @@ use yore_policy::Permit;
 use crate::Answer;
 
 /// A vault as the catalog knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VaultInfo {
     /// Its id.
     pub id: VaultId,
@@ -26,7 +27,7 @@ pub struct VaultInfo {
 }
 
 /// What a check of a vault found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Faults in the file, each naming its page or row.
     pub storage: Vec<String>,
@@ -49,7 +50,7 @@ impl Health {
 }
 
 /// What a decrypting scan for a text found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traces {
     /// How many bytes were looked at, decrypted.
     pub scanned: u64,

@@ -174,6 +174,16 @@ pub enum Write {
         /// The size of the whole; set with the last piece, which makes it readable.
         complete: Option<u64>,
     },
+    /// Gives the pieces of an attachment that were stored under another name its own, once the
+    /// hash of the whole is known. They must be all there.
+    BlobNamed {
+        /// The name they were stored under.
+        staged: BlobHash,
+        /// The hash of the whole.
+        blob: BlobHash,
+        /// Its size.
+        size: u64,
+    },
     /// Issues or replaces a grant.
     Grant(Box<Grant>),
     /// Takes a grant back.
@@ -342,6 +352,7 @@ impl Write {
             | Self::Alias { .. }
             | Self::Vector { .. }
             | Self::BlobChunk { .. }
+            | Self::BlobNamed { .. }
             | Self::Token(_)
             | Self::RevokeToken(..)
             | Self::Rule(_)

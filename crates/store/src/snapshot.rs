@@ -1,5 +1,7 @@
 //! Reading a vault. Whatever a lens hides is absent here, in every method alike.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use yore_domain::audit::{Checkpoint, Entry};
 use yore_domain::change::Change;
@@ -23,7 +25,9 @@ use crate::search::{Candidate, RowKey, Search};
 
 /// A consistent view of one vault through one lens.
 ///
-/// A hidden row and a missing row run the same statements and give the same answer.
+/// Grants, tokens, rules, epochs and settings are those of the moment it was opened; rows are
+/// those of the moment the first row was asked for, and stay so. A hidden row and a missing row
+/// run the same statements and give the same answer.
 pub trait Snapshot: Send + Sync {
     /// Returns a memory as it stands.
     fn memory(&self, id: MemoryId) -> Answer<'_, Option<Memory>>;
@@ -176,8 +180,9 @@ pub struct Epochs {
     pub rules: u64,
 }
 
-/// Which audit entries.
-#[derive(Clone, Debug, Default)]
+/// Which entries of the audit chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct AuditQuery {
     /// After this number.
     pub after: Seq,
@@ -198,7 +203,7 @@ pub struct AuditQuery {
 }
 
 /// What a vault holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Census {
     /// Live memories.
     pub memories: u64,

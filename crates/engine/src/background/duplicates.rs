@@ -15,7 +15,7 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Wish, held};
 use crate::ops::diff;
-use crate::run::Trace;
+use crate::run::{Attempt, Trace};
 
 /// The setting that says how far the outbox was looked through.
 const CURSOR: &str = "duplicates:cursor";
@@ -121,6 +121,7 @@ impl Engine {
             writer: None,
             targets: vec![older, newer],
             wish: &wish,
+            attempt: Attempt::Again,
         };
         let lines = diff::lines(&ground.targets, &merge, None);
         let call = Call::anonymous(PROTOCOL);

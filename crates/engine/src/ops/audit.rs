@@ -1,36 +1,14 @@
 //! Reading and verifying the audit chain.
 
-use serde::{Deserialize, Serialize};
 use yore_domain::audit::{Entry, Report};
 use yore_domain::grant::Verb;
-use yore_domain::{Error, MemoryId, Result, Seq, Timestamp, limits};
+use yore_domain::{Error, Result, limits};
 use yore_policy::Need;
+pub use yore_store::snapshot::AuditQuery;
 
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::Trace;
-
-/// Which entries of the audit chain.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuditQuery {
-    /// After this number.
-    pub after: Seq,
-    /// Only this operation.
-    pub operation: Option<String>,
-    /// Only this agent.
-    pub agent: Option<String>,
-    /// Only those that touched this memory.
-    pub memory: Option<MemoryId>,
-    /// From this time on.
-    pub from: Option<Timestamp>,
-    /// Before this time.
-    pub until: Option<Timestamp>,
-    /// How many.
-    pub limit: usize,
-    /// Newest first.
-    pub newest_first: bool,
-}
 
 impl Engine {
     /// Lists entries of the audit chain.
@@ -40,7 +18,8 @@ impl Engine {
                 if query.limit == 0 {
                     return Err(Error::invalid("limit", "must be at least 1"));
                 }
-                let entries = snapshot.audit(&stored(query.clone())).await?;
+                let limit = query.limit.min(limits::PAGE);
+                let entries = snapshot.audit(&AuditQuery { limit, ..query.clone() }).await?;
                 let trace = Trace::count(entries.len());
                 Ok((entries, trace))
             })
@@ -57,20 +36,5 @@ impl Engine {
             Ok((health.audit, trace))
         })
         .await
-    }
-}
-
-fn stored(query: AuditQuery) -> yore_store::snapshot::AuditQuery {
-    let AuditQuery { after, operation, agent, memory, from, until, limit, newest_first } = query;
-    let limit = limit.min(limits::PAGE);
-    yore_store::snapshot::AuditQuery {
-        after,
-        operation,
-        agent,
-        memory,
-        from,
-        until,
-        limit,
-        newest_first,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::class::Surface;
 use yore_domain::conversation::{Conversation, Message};
@@ -23,7 +24,7 @@ use crate::run::{Planned, Session, Trace};
 const MESSAGES: usize = 10_000;
 
 /// What appending did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conversed {
     /// The conversation; not the id the caller gave when an agent chose one.
     pub conversation: ConversationId,

@@ -1,5 +1,6 @@
 //! Expiry by policy: what is old, unsure or unused is forgotten, archived or ranked down.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::grant::Verb;
 use yore_domain::memory::Memory;
@@ -13,13 +14,13 @@ use super::DryRun;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Weighed, Wish, epochs};
-use crate::run::{Planned, Session, Trace};
+use crate::run::{Attempt, Planned, Session, Trace};
 
 /// The tag of what expiry archived.
 const ARCHIVED: &str = "archived";
 
 /// What an expiry took.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Expired {
     /// The memories the policy matched.
     pub matched: Vec<MemoryId>,
@@ -80,6 +81,7 @@ async fn plan(
         writer: session.permit.principal().agent().map(str::to_owned),
         targets,
         wish: &wish,
+        attempt: Attempt::Again,
     };
     let reason = Some("expiry policy".to_owned());
     let forget = Mutation::Forget { memories: matched, depth: Depth::Tombstone, reason };

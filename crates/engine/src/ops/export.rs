@@ -1,5 +1,6 @@
 //! Taking everything out: memories with their history, then conversations, then the profile.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::class::Surface;
 use yore_domain::conversation::{Conversation, Message};
@@ -21,7 +22,7 @@ use crate::run::{Session, Trace};
 const CONVERSATIONS: Position = Position { at: Timestamp::MAX, id: [0xff; 16] };
 
 /// One thing of a vault, whole: a line of the native form.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "item", rename_all = "lowercase")]
 pub enum Item {
     /// A memory with its versions, oldest first.

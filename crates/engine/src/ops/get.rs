@@ -1,6 +1,7 @@
 //! Reading one memory: now, at a time, or all of its history.
 
 use futures::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::Target;
 use yore_domain::grant::Verb;
@@ -16,7 +17,7 @@ use crate::engine::Engine;
 use crate::run::{Session, Trace};
 
 /// How a caller names a memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reference {
     /// By its id.
@@ -97,7 +98,7 @@ fn present(version: Version) -> Option<Version> {
 }
 
 /// Finds what a reference means to this caller.
-fn find<'a>(
+pub(super) fn find<'a>(
     session: &'a Session,
     snapshot: &'a dyn Snapshot,
     wanted: &'a Reference,

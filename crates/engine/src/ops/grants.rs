@@ -1,21 +1,23 @@
 //! Giving agents authority over a vault, and taking it back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::class::Sensitivity;
 use yore_domain::grant::{Bearer, Grant, Labels, Token, Verb, Verbs};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Error, GrantId, Result, Span, Timestamp, TokenId, VaultId};
 use yore_policy::Need;
-use yore_store::Write;
+use yore_store::{Snapshot, Write};
 
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::evidence::revocation;
+use crate::mutate::epochs;
 use crate::run::{Planned, Session, Trace};
 use crate::token::{self, Seed};
 
 /// What a new grant shall allow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantRequest {
     /// Whom it is for.
     pub agent: AgentId,
@@ -39,7 +41,7 @@ pub struct GrantRequest {
 }
 
 /// A grant with the token that stands for it, told once.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Issued {
     /// The grant.
     pub grant: Grant,
@@ -67,8 +69,8 @@ impl Engine {
         let need = Need::one("grant.issue", Verb::Grant);
         let input = Issue { request, seed: seed.clone() };
         let (grant, vault): (Grant, VaultId) = self
-            .change(call, need, input, |engine, session, _, input| {
-                Box::pin(issue(engine, session, input))
+            .change(call, need, input, |engine, session, snapshot, input| {
+                Box::pin(issue(engine, session, snapshot, input))
             })
             .await?;
         let token = token::seeded(vault, &seed);
@@ -98,11 +100,15 @@ impl Engine {
         .await
     }
 
-    /// Lets a grant hold for a span from now on.
+    /// Lets a grant hold for a span from now on. Only the owner may: an agent would otherwise
+    /// outlive its own.
     pub async fn extend_grant(&self, call: &Call, grant: GrantId, span: Span) -> Result<Grant> {
         let need = Need::one("grant.extend", Verb::Grant);
         self.change(call, need, (grant, span), |_, session, snapshot, (grant, span)| {
             Box::pin(async move {
+                if !session.is_owner() {
+                    return Err(Error::forbidden("only the owner extends a grant"));
+                }
                 let mut found = snapshot.grant(*grant).await?.ok_or(Error::NotFound)?;
                 if found.revoked.is_some() {
                     return Err(Error::conflict("the grant was revoked"));
@@ -116,7 +122,8 @@ impl Engine {
         .await
     }
 
-    /// Takes a grant back, wherever it was made. It is refused from the next call on.
+    /// Takes a grant back, wherever it was made, and every grant that was given under it. They
+    /// are refused from the next call on.
     pub async fn revoke_grant(&self, call: &Call, grant: GrantId) -> Result<()> {
         let need = Need::one("grant.revoke", Verb::Grant);
         self.change(call, need, grant, |_, session, snapshot, grant| {
@@ -124,18 +131,26 @@ impl Engine {
                 if !session.is_owner() {
                     return Err(Error::NotFound);
                 }
-                let mut writes = Vec::new();
-                if let Some(found) = snapshot.grant(*grant).await? {
-                    if found.revoked.is_some() {
-                        return Ok(Planned::done((), writes));
-                    }
-                    writes.push(Write::RevokeGrant(*grant, session.now));
+                if snapshot.grant(*grant).await?.is_some_and(|found| found.revoked.is_some()) {
+                    return Ok(Planned::done((), Vec::new()));
                 }
-                // Claims signed elsewhere have no row here; this setting speaks for both.
-                let at = session.now.to_string().into();
-                writes.push(Write::Setting(revocation(*grant), at));
-                let trace = Trace::default().with("grant", grant.to_string());
-                Ok(Planned::done((), writes).traced(trace))
+                let mut writes = Vec::new();
+                let fallen = with_descendants(snapshot, *grant).await?;
+                for grant in &fallen {
+                    if snapshot.grant(*grant).await?.is_some() {
+                        writes.push(Write::RevokeGrant(*grant, session.now));
+                    }
+                    // Claims signed elsewhere have no row here; this setting speaks for both.
+                    let at = session.now.to_string().into();
+                    writes.push(Write::Setting(revocation(*grant), at));
+                }
+                let trace = Trace::default()
+                    .with("grant", grant.to_string())
+                    .with("below", fallen.len() - 1);
+                let mut planned = Planned::done((), writes).traced(trace);
+                // A grant given meanwhile under one of these must fall with them.
+                planned.preconditions = epochs(snapshot.epochs().await?);
+                Ok(planned)
             })
         })
         .await
@@ -145,6 +160,7 @@ impl Engine {
 async fn issue(
     engine: &Engine,
     session: &Session,
+    snapshot: &dyn Snapshot,
     input: &Issue,
 ) -> Result<Planned<(Grant, VaultId)>> {
     let request = &input.request;
@@ -168,7 +184,11 @@ async fn issue(
     if grant.verbs == Verbs::NONE {
         return Err(Error::invalid("verbs", "must not be empty"));
     }
-    for held in session.permit.principal().grants() {
+    let held = session.permit.principal().grants();
+    for held in held {
+        if snapshot.setting(&revocation(held.id)).await?.is_some() {
+            return Err(Error::unauthenticated("the grant is expired or revoked"));
+        }
         grant.expires = earlier(grant.expires, held.expires);
         within(&grant, held)?;
     }
@@ -183,8 +203,49 @@ async fn issue(
     };
     let trace =
         Trace::default().with("grant", grant.id.to_string()).with("agent", grant.agent.as_str());
-    let writes = vec![Write::Grant(Box::new(grant.clone())), Write::Token(Box::new(token))];
-    Ok(Planned::done((grant, vault), writes).traced(trace))
+    let mut writes = vec![Write::Grant(Box::new(grant.clone())), Write::Token(Box::new(token))];
+    if !held.is_empty() {
+        let above: Vec<String> = held.iter().map(|held| held.id.to_string()).collect();
+        writes.push(Write::Setting(lineage(grant.id), above.into()));
+    }
+    let mut planned = Planned::done((grant, vault), writes).traced(trace);
+    planned.preconditions = epochs(snapshot.epochs().await?);
+    Ok(planned)
+}
+
+/// The setting that names the grants under which an agent gave this one.
+fn lineage(grant: GrantId) -> String {
+    format!("given-under:{grant}")
+}
+
+/// The grants under which an agent gave this one; none when the owner gave it.
+async fn issuers(snapshot: &dyn Snapshot, grant: GrantId) -> Result<Vec<GrantId>> {
+    match snapshot.setting(&lineage(grant)).await? {
+        Some(above) => serde_json::from_value(above).map_err(Error::internal),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A grant and all that were given under it, at any remove.
+async fn with_descendants(snapshot: &dyn Snapshot, grant: GrantId) -> Result<Vec<GrantId>> {
+    let mut others = Vec::new();
+    for other in snapshot.grants().await? {
+        let above = issuers(snapshot, other.id).await?;
+        if !above.is_empty() {
+            others.push((other.id, above));
+        }
+    }
+    let mut fallen = vec![grant];
+    let mut next = 0;
+    while let Some(grant) = fallen.get(next).copied() {
+        next += 1;
+        for (other, above) in &others {
+            if above.contains(&grant) && !fallen.contains(other) {
+                fallen.push(*other);
+            }
+        }
+    }
+    Ok(fallen)
 }
 
 pub(crate) fn until(now: Timestamp, span: Span) -> Result<Timestamp> {

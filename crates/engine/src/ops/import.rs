@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::Verb;
@@ -22,13 +23,13 @@ use super::remember::{indexing, statement};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
-use crate::run::{Act, Planned, Session, Trace};
+use crate::run::{Act, Attempt, Planned, Session, Trace};
 
 /// Items of one batch.
 const ITEMS: usize = 500;
 
 /// What became of a batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Items that are new.
     pub imported: usize,
@@ -87,6 +88,7 @@ impl Act for Import {
         call: &'a Call,
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
+        _attempt: Attempt,
     ) -> futures::future::BoxFuture<'a, Result<Planned<Imported>>> {
         Box::pin(async move {
             let rules = snapshot.rules().await?;
@@ -165,6 +167,7 @@ impl Batch<'_> {
             writer: self.session.permit.principal().agent().map(str::to_owned),
             targets: Vec::new(),
             wish: &wish,
+            attempt: Attempt::Again,
         };
         let draft = draft_of(last);
         let statement = statement(&ground, &last.content);
@@ -214,6 +217,8 @@ impl Batch<'_> {
                 recorded = now;
                 version.id = VersionId::random();
                 version.writer.clone_from(&ground.writer);
+                version.origin = None;
+                version.replaces = None;
                 version.absorbs.clear();
                 version.absorbed_by = None;
             }
@@ -290,5 +295,6 @@ fn draft_of(version: &Version) -> Draft {
             valid_to: version.time.valid_to,
         },
         status: if version.status.is_live() { version.status } else { Status::Active },
+        version: None,
     }
 }

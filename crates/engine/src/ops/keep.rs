@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use yore_domain::grant::Verb;
 use yore_domain::job::{Job, JobState};
+use yore_domain::memory::Status;
 use yore_domain::{Error, JobId, MemoryId, Result, limits};
 use yore_policy::{Need, Permit};
 use yore_store::Write;
@@ -21,7 +22,9 @@ impl Engine {
         let need = Need::one("legal-hold", Verb::Admin);
         self.change(call, need, (memory, held), |_, _, snapshot, (memory, held)| {
             Box::pin(async move {
-                let known = snapshot.memory(*memory).await?.ok_or(Error::NotFound)?;
+                let known = snapshot.memory(*memory).await?;
+                let known = known.filter(|known| known.head.status != Status::Erased);
+                let known = known.ok_or(Error::NotFound)?;
                 let write = Write::LegalHold { memory: *memory, held: *held };
                 let trace = Trace { targets: vec![target(&known.head)], ..Trace::default() };
                 Ok(Planned::done((), vec![write]).traced(trace.with("held", *held)))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::Verb;
@@ -24,7 +25,7 @@ use crate::run::{Session, Trace};
 const DEPTH: usize = 100;
 
 /// The answer to a recall.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recalled {
     /// What was found, best first.
     pub results: Vec<Hit>,
@@ -37,7 +38,7 @@ pub struct Recalled {
 }
 
 /// One result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
     /// The fused score; comparable within one answer only.
     pub score: f32,
@@ -50,7 +51,7 @@ pub struct Hit {
 }
 
 /// What a recall found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Found {
     /// A memory.

@@ -10,6 +10,7 @@ use yore_store::{Precondition, Snapshot, Vector, Write};
 use super::get::chosen_memory;
 use crate::engine::Engine;
 use crate::mutate::{Effect, Ground, Mutated, Steps};
+use crate::run::Attempt;
 
 /// WordPiece ids kept per row; longer texts are found by their beginning and their words.
 const TOKENS: usize = 256;
@@ -20,8 +21,10 @@ pub(crate) async fn steps(
     id: Option<MemoryId>,
 ) -> Result<Steps> {
     let statement = statement(ground, &draft.content);
+    // Hardly anything is said twice: the commit notices, and then it is looked up.
     if id.is_none()
         && !ground.wish.keep_duplicate
+        && ground.attempt == Attempt::Again
         && let Some(memory) = said_before(ground, &draft.content, &statement).await?
     {
         return Ok(reinforce(ground, &memory, draft, statement));
@@ -44,10 +47,11 @@ pub(crate) async fn steps(
     };
     let version = Version::first(memory, draft.clone(), ground.now, ground.writer.clone());
     let output = Mutated::one(Effect::Created, &version);
-    let mut preconditions = vec![Precondition::Head(memory, None)];
-    if id.is_none() && !ground.wish.keep_duplicate {
-        preconditions.push(Precondition::Unsaid(statement.clone()));
-    }
+    let preconditions = match id {
+        Some(_) => vec![Precondition::Head(memory, None)],
+        None if ground.wish.keep_duplicate => Vec::new(),
+        None => vec![Precondition::Unsaid(statement.clone())],
+    };
     let indexing = Indexing { statement, ..indexing(ground.engine, &version.content) };
     let mut writes = vec![Write::Version { version: Box::new(version), indexing }];
     let namespace = ground.writer.clone().unwrap_or_default();

@@ -2,6 +2,7 @@
 //! path as any other write; a rejection writes nothing but the decision.
 
 use futures::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::Target;
 use yore_domain::grant::Verb;
@@ -15,10 +16,10 @@ use yore_store::{Precondition, Snapshot, Write};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Mutated, Weighed, Wish, done, epochs, targets};
-use crate::run::{Act, Planned, Read, Session, Trace};
+use crate::run::{Act, Attempt, Planned, Read, Session, Trace};
 
 /// A person's decision.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// Carry it out.
@@ -30,7 +31,7 @@ pub enum Decision {
 }
 
 /// What a decision led to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
     /// The hold as decided.
     pub hold: Hold,
@@ -94,6 +95,7 @@ impl Act for Review {
         _call: &'a Call,
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
+        _attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Reviewed>>> {
         Box::pin(async move {
             let mut hold = snapshot.hold(self.hold).await?.ok_or(Error::NotFound)?;
@@ -128,6 +130,7 @@ impl Act for Review {
                 writer: hold.agent.clone(),
                 targets,
                 wish: &wish,
+                attempt: Attempt::Again,
             };
             let by = reviewer(session);
             let steps = match ground.weigh(&mutation, &[], Some(&by)).await? {

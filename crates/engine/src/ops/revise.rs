@@ -22,6 +22,9 @@ pub(crate) fn after(memory: &Memory, patch: &Patch) -> Content {
         valid_from: _,
         valid_to: _,
         foreign,
+        status: _,
+        created: _,
+        version: _,
     } = patch.clone();
     let mut content = memory.head.content.clone();
     if body.as_ref().is_some_and(|body| *body != content.body) {
@@ -42,10 +45,18 @@ pub(crate) fn steps(ground: &Ground<'_>, patch: &Patch, after: Option<Content>) 
     let target = ground.target()?;
     let content = after.ok_or(Error::NotFound)?;
     let mut next = target.head.next(Cause::Revised, ground.now, ground.writer.clone());
+    next.id = patch.version.unwrap_or(next.id);
     next.content = content;
-    next.time.created = ground.now;
-    next.time.observed = Some(ground.now);
-    next.time.valid_from = patch.valid_from.unwrap_or(ground.now);
+    if let Some(status) = patch.status {
+        if !status.is_live() {
+            return Err(Error::invalid("status", "a revised memory is active or candidate"));
+        }
+        next.status = status;
+    }
+    let made = patch.created.unwrap_or(ground.now);
+    next.time.created = made;
+    next.time.observed = Some(made);
+    next.time.valid_from = patch.valid_from.unwrap_or(made);
     next.time.valid_to = patch.valid_to;
     if next.time.valid_to.is_some_and(|end| end < next.time.valid_from) {
         return Err(Error::invalid("time.valid_to", "lies before valid_from"));

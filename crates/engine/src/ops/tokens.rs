@@ -1,5 +1,6 @@
 //! Bearer tokens of owners and services. Only their hashes are kept.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::grant::{Bearer, Token, Verb};
 use yore_domain::{Error, Result, Span, TenantId, TokenId, VaultId};
@@ -13,13 +14,13 @@ use crate::run::{Planned, Session, Trace};
 use crate::token::{self, Seed};
 
 /// Whom a token stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenKind {
     /// The owner of the vault.
     Owner,
-    /// A service that acts for every owner of the tenant.
-    Service,
+    /// A service that acts for every owner of a tenant.
+    Service(TenantId),
 }
 
 #[derive(Debug, Serialize)]
@@ -51,7 +52,7 @@ impl Engine {
             .await?;
         let token = match kind {
             TokenKind::Owner => token::seeded(vault, &seed),
-            TokenKind::Service => token::seeded_service(TenantId::DEFAULT, &seed),
+            TokenKind::Service(tenant) => token::seeded_service(tenant, &seed),
         };
         Ok(token.expose().to_owned())
     }
@@ -104,7 +105,7 @@ impl Engine {
 fn at_home(call: &Call, kind: TokenKind) -> Call {
     match kind {
         TokenKind::Owner => call.clone(),
-        TokenKind::Service => Call { vault: VaultRef::Id(VaultId::CATALOG), ..call.clone() },
+        TokenKind::Service(_) => Call { vault: VaultRef::Id(VaultId::CATALOG), ..call.clone() },
     }
 }
 
@@ -115,10 +116,9 @@ fn issue(session: &Session, input: &Issue) -> Result<Planned<VaultId>> {
     }
     let (bearer, secret) = match input.kind {
         TokenKind::Owner => (Bearer::Owner, token::seeded(vault, &input.seed)),
-        TokenKind::Service => (
-            Bearer::Service(TenantId::DEFAULT),
-            token::seeded_service(TenantId::DEFAULT, &input.seed),
-        ),
+        TokenKind::Service(tenant) => {
+            (Bearer::Service(tenant), token::seeded_service(tenant, &input.seed))
+        }
     };
     let record = Token {
         id: TokenId::random(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::change::What;
 use yore_domain::grant::Verb;
@@ -15,13 +16,13 @@ use super::DryRun;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Weighed, Wish, epochs, targets};
-use crate::run::{Planned, Session, Trace};
+use crate::run::{Attempt, Planned, Session, Trace};
 
 /// How many changes are read at once.
 const BATCH: usize = 1000;
 
 /// What to take back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Undo {
     /// Whose writes; absent for the owner's wish means everyone's, for an agent's its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +35,7 @@ pub struct Undo {
 }
 
 /// What was taken back.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Undone {
     /// Memories that are as they were before.
     pub reverted: Vec<MemoryId>,
@@ -92,6 +93,7 @@ async fn plan(
             writer: own.map(str::to_owned),
             targets: targets(snapshot, "", &mutation).await?,
             wish: &wish,
+            attempt: Attempt::Again,
         };
         match ground.weigh(&mutation, &rules, None).await {
             Ok(Weighed::Commit(steps)) => {

@@ -14,17 +14,17 @@ use yore_domain::{Error as DomainError, GrantId, JobId, TenantId, Timestamp, Tok
 use yore_store::CommitError;
 
 use super::{Commit, GRANT_EPOCH, RULE_EPOCH, missing};
+use crate::books::Page;
 use crate::error::Result;
 
 impl Commit<'_> {
-    pub(super) fn epoch(&self, name: &str) -> Result<u64> {
-        let text: Option<String> = self.one("SELECT value FROM setting WHERE name = ?1", [name])?;
-        Ok(text.map_or(Ok(0), |text| serde_json::from_str(&text))?)
-    }
-
-    fn bump(&self, name: &str) -> Result<()> {
-        let next = self.epoch(name)? + 1;
-        self.put_setting(name, &next.to_string())
+    fn bump(&mut self, name: &str, page: Page) -> Result<()> {
+        let epochs = &mut self.tail.epochs;
+        let epoch = if name == RULE_EPOCH { &mut epochs.rules } else { &mut epochs.grants };
+        *epoch += 1;
+        let next = epoch.to_string();
+        self.pages.push(page);
+        self.put_setting(name, &next)
     }
 
     fn put_setting(&self, name: &str, value: &str) -> Result<()> {
@@ -38,21 +38,21 @@ impl Commit<'_> {
         Ok(serde_json::from_str(&text.ok_or_else(missing)?)?)
     }
 
-    pub(super) fn grant(&self, grant: &Grant) -> Result<()> {
+    pub(super) fn grant(&mut self, grant: &Grant) -> Result<()> {
         self.run(
             "INSERT OR REPLACE INTO grants (id, agent, data) VALUES (?1, ?2, ?3)",
             (grant.id.bytes(), grant.agent.as_str(), json(grant)?),
         )?;
-        self.bump(GRANT_EPOCH)
+        self.bump(GRANT_EPOCH, Page::Grant(grant.id))
     }
 
-    pub(super) fn revoke_grant(&self, id: GrantId, at: Timestamp) -> Result<()> {
+    pub(super) fn revoke_grant(&mut self, id: GrantId, at: Timestamp) -> Result<()> {
         let mut grant: Grant = self.stored("SELECT data FROM grants WHERE id = ?1", id.bytes())?;
         grant.revoked = Some(grant.revoked.map_or(at, |earlier| earlier.min(at)));
         self.grant(&grant)
     }
 
-    pub(super) fn token(&self, token: &Token) -> Result<()> {
+    pub(super) fn token(&mut self, token: &Token) -> Result<()> {
         let taken: Option<i64> = self.one(
             "SELECT 1 FROM token WHERE hash = ?1 AND id <> ?2",
             (&token.hash, token.id.bytes()),
@@ -64,10 +64,10 @@ impl Commit<'_> {
             "INSERT OR REPLACE INTO token (id, hash, data) VALUES (?1, ?2, ?3)",
             (token.id.bytes(), &token.hash, json(token)?),
         )?;
-        self.bump(GRANT_EPOCH)
+        self.bump(GRANT_EPOCH, Page::Token(token.id))
     }
 
-    pub(super) fn revoke_token(&self, id: TokenId, at: Timestamp) -> Result<()> {
+    pub(super) fn revoke_token(&mut self, id: TokenId, at: Timestamp) -> Result<()> {
         let mut token: Token = self.stored("SELECT data FROM token WHERE id = ?1", id.bytes())?;
         token.revoked = Some(token.revoked.map_or(at, |earlier| earlier.min(at)));
         self.token(&token)
@@ -82,21 +82,21 @@ impl Commit<'_> {
     }
 
     /// Adds a rule behind the others; one that is replaced keeps its place.
-    pub(super) fn rule(&self, rule: &Rule) -> Result<()> {
+    pub(super) fn rule(&mut self, rule: &Rule) -> Result<()> {
         self.run(
             "INSERT INTO rule (name, position, data)
              VALUES (?1, (SELECT coalesce(max(position) + 1, 0) FROM rule), ?2)
              ON CONFLICT (name) DO UPDATE SET data = excluded.data",
             (&rule.name, json(rule)?),
         )?;
-        self.bump(RULE_EPOCH)
+        self.bump(RULE_EPOCH, Page::Rules)
     }
 
-    pub(super) fn remove_rule(&self, name: &str) -> Result<()> {
+    pub(super) fn remove_rule(&mut self, name: &str) -> Result<()> {
         if self.run("DELETE FROM rule WHERE name = ?1", [name])? == 0 {
             return Err(missing());
         }
-        self.bump(RULE_EPOCH)
+        self.bump(RULE_EPOCH, Page::Rules)
     }
 
     pub(super) fn profile_version(&self, user: Option<&str>) -> Result<Option<u64>> {
@@ -184,12 +184,13 @@ impl Commit<'_> {
         Ok(())
     }
 
-    pub(super) fn setting(&self, name: &str, value: &Value) -> Result<()> {
+    pub(super) fn setting(&mut self, name: &str, value: &Value) -> Result<()> {
         if name.starts_with("store:") {
             return Err(
                 DomainError::invalid("setting", "names with 'store:' are the store's").into()
             );
         }
+        self.pages.push(Page::Setting(name.to_owned()));
         self.put_setting(name, &value.to_string())
     }
 

@@ -2,10 +2,10 @@
 
 use rusqlite::OptionalExtension as _;
 use yore_domain::conversation::{Conversation, Message};
-use yore_domain::{BlobHash, ConversationId, MessageId};
+use yore_domain::{BlobHash, ConversationId, Error, MessageId};
 use yore_store::plan::{Before, Indexing};
-use yore_store::{RowKey, Source};
 
+use super::memory::Columns;
 use super::{Commit, missing};
 use crate::error::Result;
 use crate::indexes::Effect;
@@ -62,8 +62,10 @@ impl Commit<'_> {
                 [conversation_row],
             )?
             .unwrap_or(0);
+        let columns = Columns::of(indexing);
         let added = self.run(
-            "INSERT INTO message (conversation, id, position, at, data) VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO message (conversation, id, position, at, data, tokens, model, scale, statics)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT (conversation, id) DO NOTHING",
             (
                 conversation_row,
@@ -71,6 +73,10 @@ impl Commit<'_> {
                 position,
                 message.at.micros(),
                 serde_json::to_string(message)?,
+                columns.tokens,
+                columns.model,
+                columns.scale,
+                columns.statics,
             ),
         )?;
         if added == 0 {
@@ -89,7 +95,6 @@ impl Commit<'_> {
         for blob in message.attachments.iter().filter_map(|attachment| attachment.blob) {
             self.run("INSERT OR IGNORE INTO blob_use VALUES (?1, ?2)", (blob.0, row))?;
         }
-        self.indexing(RowKey { source: Source::Message, row }, indexing)?;
         self.effects.push(Effect::Message {
             row,
             conversation_row: conversation_row.cast_unsigned(),
@@ -120,7 +125,6 @@ impl Commit<'_> {
             return Err(missing());
         }
         for row in &rows {
-            self.run("DELETE FROM indexing WHERE source = 1 AND row = ?1", [row])?;
             self.run("DELETE FROM vector WHERE source = 1 AND row = ?1", [row])?;
             self.run("DELETE FROM blob_use WHERE message = ?1", [row])?;
             self.run("DELETE FROM message WHERE row = ?1", [row])?;
@@ -168,4 +172,36 @@ impl Commit<'_> {
         }
         Ok(())
     }
+
+    pub(super) fn blob_named(&self, staged: BlobHash, blob: BlobHash, size: u64) -> Result<()> {
+        let there: u64 = self.conn.query_row(
+            "SELECT coalesce(sum(length(bytes)), 0) FROM blob_chunk WHERE hash = ?1",
+            [staged.0],
+            |row| row.get(0),
+        )?;
+        if there != size {
+            return Err(Error::conflict("the attachment did not arrive whole").into());
+        }
+        let known: bool = self.conn.query_row(
+            "SELECT count(*) > 0 FROM blob WHERE hash = ?1 AND size IS NOT NULL",
+            [blob.0],
+            |row| row.get(0),
+        )?;
+        if known {
+            self.run("DELETE FROM blob_chunk WHERE hash = ?1", [staged.0])?;
+        } else {
+            self.run("UPDATE blob_chunk SET hash = ?2 WHERE hash = ?1", (staged.0, blob.0))?;
+            self.run("INSERT INTO blob (hash, size) VALUES (?1, ?2)", (blob.0, size))?;
+        }
+        self.run("DELETE FROM blob WHERE hash = ?1", [staged.0])?;
+        Ok(())
+    }
+}
+
+/// Drops pieces of attachments that never became whole. Only while nobody writes.
+pub(crate) fn drop_abandoned(conn: &rusqlite::Connection) -> Result<()> {
+    let abandoned = "SELECT hash FROM blob WHERE size IS NULL";
+    conn.execute(&format!("DELETE FROM blob_chunk WHERE hash IN ({abandoned})"), [])?;
+    conn.execute("DELETE FROM blob WHERE size IS NULL", [])?;
+    Ok(())
 }

@@ -61,10 +61,11 @@ impl Commit<'_> {
             words.add(&version)?;
             let empty = serde_json::to_string(&emptied(version))?;
             self.run(
-                "UPDATE version SET data = ?2, status = 4, salt = NULL WHERE row = ?1",
+                "UPDATE version SET data = ?2, status = 4, salt = NULL, tokens = NULL, model = NULL,
+                     scale = NULL, statics = NULL
+                 WHERE row = ?1",
                 (row, empty),
             )?;
-            self.run("DELETE FROM indexing WHERE source = 0 AND row = ?1", [row])?;
             self.run("DELETE FROM vector WHERE source = 0 AND row = ?1", [row])?;
         }
         Ok(words)

@@ -8,9 +8,13 @@ use yore_store::plan::{AliasTarget, Before, Indexing};
 use yore_store::{CommitError, RowKey, Source, Vector};
 
 use super::{Commit, missing};
+use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::{DENSE_MODEL, Effect};
 use crate::vault;
+
+/// What SQLite says of a second row with the same key.
+const TAKEN: rusqlite::ErrorCode = rusqlite::ErrorCode::ConstraintViolation;
 
 /// A memory's row as a write finds it.
 pub(super) struct Row {
@@ -53,51 +57,73 @@ impl Commit<'_> {
         let memory_row = match &known {
             Some(row) => row.row,
             None => {
-                self.run(
-                    "INSERT INTO memory (id, head, head_row, class, status, kind, since, created)
-                     VALUES (?1, 0, 0, ?2, 0, 0, ?3, 0)",
-                    (version.memory.bytes(), class, version.recorded.micros()),
-                )?;
-                self.conn.last_insert_rowid()
+                self.tail.memory_row += 1;
+                self.tail.memory_row
             }
         };
+        self.tail.version_row += 1;
+        let row = self.tail.version_row;
+        let statement = (version.status.is_live() && !indexing.statement.is_empty())
+            .then_some(indexing.statement.as_str());
+        let created = version.time.created.micros();
+        let ends = version.ends().map(Timestamp::micros);
+        let (status, kind) = (status_code(version.status), version.content.kind.code());
+        if known.is_none() {
+            self.run(
+                "INSERT INTO memory (row, id, head, head_row, class, status, kind, since, created,
+                     ends, statement)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                (
+                    memory_row,
+                    version.memory.bytes(),
+                    version.number,
+                    row,
+                    class,
+                    status,
+                    kind,
+                    version.recorded.micros(),
+                    created,
+                    ends,
+                    statement,
+                ),
+            )?;
+        } else {
+            self.run(
+                "UPDATE memory SET head = ?2, head_row = ?3, class = ?4, status = ?5, kind = ?6,
+                     created = ?7, ends = ?8, statement = ?9
+                 WHERE row = ?1",
+                (memory_row, version.number, row, class, status, kind, created, ends, statement),
+            )?;
+        }
         let salt = vault::salt();
+        let columns = Columns::of(indexing);
         let data = serde_json::to_string(version).map_err(crate::Error::from)?;
         self.run(
-            "INSERT INTO version (id, memory, number, class, status, recorded, salt, data)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO version (row, id, memory, number, class, status, recorded, salt, data,
+                 tokens, model, scale, statics)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             (
+                row,
                 version.id.bytes(),
                 memory_row,
                 version.number,
                 class,
-                status_code(version.status),
+                status,
                 version.recorded.micros(),
                 salt,
                 data,
+                columns.tokens,
+                columns.model,
+                columns.scale,
+                columns.statics,
             ),
-        )?;
-        let row = self.conn.last_insert_rowid();
-        let statement = (version.status.is_live() && !indexing.statement.is_empty())
-            .then_some(indexing.statement.as_str());
-        self.run(
-            "UPDATE memory SET head = ?2, head_row = ?3, class = ?4, status = ?5, kind = ?6,
-                 created = ?7, ends = ?8, statement = ?9
-             WHERE row = ?1",
-            (
-                memory_row,
-                version.number,
-                row,
-                class,
-                status_code(version.status),
-                version.content.kind.code(),
-                version.time.created.micros(),
-                version.ends().map(Timestamp::micros),
-                statement,
-            ),
-        )?;
+        )
+        .map_err(|error| {
+            let taken = matches!(&error, crate::Error::Sqlite(error)
+                if error.sqlite_error_code() == Some(TAKEN));
+            if taken { DomainError::conflict("the version id is taken").into() } else { error }
+        })?;
         self.relations(memory_row, version)?;
-        self.indexing(RowKey { source: Source::Version, row: row.cast_unsigned() }, indexing)?;
         self.digest(version, &salt);
         self.effects.push(Effect::Version {
             row: row.cast_unsigned(),
@@ -136,25 +162,6 @@ impl Commit<'_> {
         }
     }
 
-    pub(super) fn indexing(&self, key: RowKey, indexing: &Indexing) -> Result<()> {
-        let Some(statics) = &indexing.statics else { return Ok(()) };
-        let tokens: Vec<u8> =
-            indexing.tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-        self.run(
-            "INSERT OR REPLACE INTO indexing (source, row, tokens, model, scale, statics)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            (
-                source_code(key.source),
-                key.row,
-                tokens,
-                &statics.model,
-                statics.scale,
-                bytes_of(&statics.values),
-            ),
-        )?;
-        Ok(())
-    }
-
     pub(super) fn vector(&mut self, key: RowKey, vector: &Vector) -> Result<()> {
         // The model may have worked on a text that was erased meanwhile: its vector goes, too.
         let sql = match key.source {
@@ -172,14 +179,17 @@ impl Commit<'_> {
                 key.row,
                 &vector.model,
                 vector.scale,
-                bytes_of(&vector.values),
+                bytemuck::cast_slice::<i8, u8>(&vector.values),
             ),
         )?;
         // The first vector decides which model the indexes hold until the setting is changed.
-        self.run(
+        let first = self.run(
             "INSERT OR IGNORE INTO setting VALUES (?1, ?2)",
             (DENSE_MODEL, serde_json::to_string(&vector.model)?),
         )?;
+        if first > 0 {
+            self.pages.push(Page::Setting(DENSE_MODEL.to_owned()));
+        }
         self.effects.push(Effect::Vector { row: key, vector: vector.clone() });
         Ok(())
     }
@@ -266,6 +276,27 @@ impl Commit<'_> {
     }
 }
 
+/// The columns that rebuild a row's place in the indexes; all empty when it is not to be found.
+#[derive(Default)]
+pub(super) struct Columns<'a> {
+    pub(super) tokens: Option<Vec<u8>>,
+    pub(super) model: Option<&'a str>,
+    pub(super) scale: Option<f32>,
+    pub(super) statics: Option<&'a [u8]>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(indexing: &'a Indexing) -> Self {
+        let Some(statics) = &indexing.statics else { return Self::default() };
+        Self {
+            tokens: Some(indexing.tokens.iter().flat_map(|token| token.to_le_bytes()).collect()),
+            model: Some(&statics.model),
+            scale: Some(statics.scale),
+            statics: Some(bytemuck::cast_slice(&statics.values)),
+        }
+    }
+}
+
 /// The number a status has in its column.
 pub(crate) const fn status_code(status: Status) -> u8 {
     match status {
@@ -282,8 +313,4 @@ pub(super) const fn source_code(source: Source) -> u8 {
         Source::Version => 0,
         Source::Message => 1,
     }
-}
-
-fn bytes_of(values: &[i8]) -> Vec<u8> {
-    values.iter().map(|value| value.cast_unsigned()).collect()
 }

@@ -31,8 +31,7 @@ fn versions(state: &State, conn: &Connection, found: &mut Vec<String>) -> rusqli
     let mut rows = 0;
     let mut statement = conn.prepare_cached(
         "SELECT v.row, v.class, m.class, v.status, m.head_row = v.row, v.recorded, m.head_row
-         FROM indexing i JOIN version v ON v.row = i.row JOIN memory m ON m.row = v.memory
-         WHERE i.source = 0",
+         FROM version v JOIN memory m ON m.row = v.memory WHERE v.statics IS NOT NULL",
     )?;
     let mut cursor = statement.query([])?;
     while let Some(row) = cursor.next()? {
@@ -74,9 +73,8 @@ fn messages(state: &State, conn: &Connection, found: &mut Vec<String>) -> rusqli
     let mut counts: BTreeMap<ClassId, usize> = BTreeMap::new();
     let mut rows = 0;
     let mut statement = conn.prepare_cached(
-        "SELECT m.row, c.class, c.row, m.position FROM indexing i
-         JOIN message m ON m.row = i.row JOIN conversation c ON c.row = m.conversation
-         WHERE i.source = 1",
+        "SELECT m.row, c.class, c.row, m.position FROM message m
+         JOIN conversation c ON c.row = m.conversation WHERE m.statics IS NOT NULL",
     )?;
     let mut cursor = statement.query([])?;
     while let Some(row) = cursor.next()? {
@@ -111,10 +109,10 @@ fn vectors(
 ) -> rusqlite::Result<()> {
     let Some(model) = state.model() else { return Ok(()) };
     let pending: FxHashSet<u64> = index.pending().collect();
-    let mut statement = conn.prepare_cached(
-        "SELECT v.row FROM vector v JOIN indexing i ON i.source = v.source AND i.row = v.row
-         WHERE v.source = ?1 AND v.model = ?2",
-    )?;
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT v.row FROM vector v JOIN {name} i ON i.row = v.row
+         WHERE v.source = ?1 AND v.model = ?2 AND i.statics IS NOT NULL",
+    ))?;
     let mut cursor = statement.query((source, model))?;
     let mut have = 0;
     while let Some(row) = cursor.next()? {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
+use yore_canon::hash::Blake3;
 use yore_domain::change::What;
 use yore_domain::memory::{Feedback, Version};
 use yore_domain::{ConversationId, MemoryId, MessageId};
@@ -15,14 +16,12 @@ use super::{DENSE_MODEL, Effect};
 use crate::select::json;
 
 const VERSIONS: &str =
-    "SELECT v.row, v.memory, v.class, v.data, i.tokens, i.model, i.scale, i.statics
-    FROM memory m JOIN version v ON v.memory = m.row
-    LEFT JOIN indexing i ON i.source = 0 AND i.row = v.row";
+    "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.model, v.scale, v.statics
+    FROM memory m JOIN version v ON v.memory = m.row";
 const TALKS: &str = "SELECT row, class, data FROM conversation";
 const MESSAGES: &str = "SELECT m.row, m.conversation, c.class, m.id, m.position, m.at, m.data,
-    i.tokens, i.model, i.scale, i.statics
-    FROM message m JOIN conversation c ON c.row = m.conversation
-    LEFT JOIN indexing i ON i.source = 1 AND i.row = m.row";
+    m.tokens, m.model, m.scale, m.statics
+    FROM message m JOIN conversation c ON c.row = m.conversation";
 
 /// Builds everything from the rows, with the vectors of one model.
 pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Result<State> {
@@ -46,6 +45,7 @@ pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Resul
     usage(conn, &mut state)?;
     vectors(conn, &mut state)?;
     state.beside.seq = last_change(conn)?;
+    state.beside.mark = mark(conn, state.beside.seq)?;
     Ok(state)
 }
 
@@ -53,7 +53,9 @@ pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Resul
 pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result<bool> {
     let last = last_change(conn)?;
     let model = stored_model(conn)?;
-    if state.beside.seq > last || (state.model().is_some() && state.model() != model.as_deref()) {
+    if state.beside.mark != mark(conn, state.beside.seq)?
+        || (state.model().is_some() && state.model() != model.as_deref())
+    {
         return Ok(false);
     }
     if let Some(model) = &model
@@ -89,8 +91,20 @@ pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result
     usage(conn, state)?;
     pending_vectors(conn, state)?;
     state.beside.seq = last;
-    Ok(indexed(conn, 0)? == state.versions.len() as u64
-        && indexed(conn, 1)? == state.messages.len() as u64)
+    Ok(true)
+}
+
+/// What tells one past from another: a digest of the change that a state contains last.
+pub(super) fn mark(conn: &Connection, seq: u64) -> rusqlite::Result<[u8; 32]> {
+    let found = conn
+        .prepare_cached("SELECT at, data FROM outbox WHERE seq = ?1")?
+        .query_one([seq], |row| {
+            let mut hasher = Blake3::hasher();
+            hasher.update(row.get::<_, i64>(0)?.to_le_bytes());
+            Ok(*hasher.update(row.get_ref(1)?.as_bytes()?).finish().as_bytes())
+        })
+        .optional()?;
+    Ok(found.unwrap_or_default())
 }
 
 /// The model whose vectors the indexes are to hold; the first vector's until someone decides.
@@ -110,11 +124,6 @@ fn stored_dims(conn: &Connection, model: &str) -> rusqlite::Result<Option<usize>
 
 fn last_change(conn: &Connection) -> rusqlite::Result<u64> {
     conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM outbox")?.query_one([], |row| row.get(0))
-}
-
-fn indexed(conn: &Connection, source: u8) -> rusqlite::Result<u64> {
-    conn.prepare_cached("SELECT count(*) FROM indexing WHERE source = ?1")?
-        .query_one([source], |row| row.get(0))
 }
 
 fn changed_since(
@@ -211,7 +220,7 @@ fn messages(
     Ok(())
 }
 
-/// Reads the four columns of an indexing row, or of its absence.
+/// Reads the four columns that make a row findable, when they are filled.
 fn indexing(row: &Row<'_>, first: usize) -> rusqlite::Result<Indexing> {
     let Some(tokens) = row.get_ref(first)?.as_blob_or_null()? else {
         return Ok(Indexing::default());

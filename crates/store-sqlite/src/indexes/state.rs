@@ -35,6 +35,8 @@ pub(crate) struct State {
 pub(super) struct Beside {
     /// The last change contained.
     pub(super) seq: u64,
+    /// What tells its past from another; set when it is saved.
+    pub(super) mark: [u8; 32],
     /// Whose vectors the indexes hold.
     pub(super) model: Option<String>,
     pub(super) partitions: Vec<Partition>,
@@ -278,6 +280,13 @@ impl State {
     /// The session a conversation states.
     pub(crate) fn talk_session(&self, conversation_row: u64) -> Option<Arc<str>> {
         self.beside.talks.get(&conversation_row)?.session.as_deref().map(Arc::from)
+    }
+
+    /// The classes of an indexed version and whether it is the head of its memory.
+    pub(crate) fn placed(&self, row: u64) -> Option<(Partition, bool)> {
+        let class = self.versions.class(row)?;
+        let partition = *self.beside.partitions.get(class.0 as usize)?;
+        Some((partition, meta::is_head(self.versions.meta(row)?)))
     }
 
     /// Whose dense vectors are held.

@@ -19,8 +19,8 @@ use crate::store::Inner;
 use crate::vault::{Vault, open_index};
 
 const PAGE: usize = 4096;
-/// What SQLCipher keeps at the end of a page: 16 bytes of IV and 64 of HMAC.
-const RESERVE: usize = 80;
+/// What SQLCipher keeps at the end of a page: 16 bytes of IV and 32 of HMAC.
+const RESERVE: usize = 48;
 const IV: usize = 16;
 /// The salt that stands in front of the first page.
 const SALT: usize = 16;

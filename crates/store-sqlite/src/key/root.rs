@@ -7,7 +7,7 @@ use yore_canon::encode;
 
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::key::source::{Cost, MasterKey, Stretch};
+use crate::key::source::{Cost, KeyKind, MasterKey, Stretch};
 
 const FORMAT: u32 = 1;
 const CONTEXT: &[u8] = b"yore root key v1";
@@ -16,6 +16,9 @@ const CONTEXT: &[u8] = b"yore root key v1";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Sheet {
     format: u32,
+    /// What the master key is, so that whoever opens the directory knows what to ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<KeyKind>,
     stretch: Stretch,
     /// The root in use, and behind it the next one while a rotation is under way.
     roots: Vec<String>,
@@ -29,6 +32,7 @@ struct Sheet {
 pub(crate) struct Roots {
     path: PathBuf,
     master: Key,
+    kind: KeyKind,
     stretch: Stretch,
     roots: Vec<Key>,
     retired: Vec<Key>,
@@ -45,10 +49,10 @@ impl Roots {
                     path.display()
                 )));
             }
-            let stretch = Stretch::new(cost);
+            let (kind, stretch) = (master.kind(), Stretch::new(cost));
             let master = master.key(data, &stretch)?;
-            let roots =
-                Self { path, master, stretch, roots: vec![Key::random()], retired: Vec::new() };
+            let (roots, retired) = (vec![Key::random()], Vec::new());
+            let roots = Self { path, master, kind, stretch, roots, retired };
             roots.save()?;
             return Ok(roots);
         }
@@ -61,6 +65,7 @@ impl Roots {
                 path.display()
             )));
         }
+        let kind = master.kind();
         let master = master.key(data, &sheet.stretch)?;
         let open = |wrapped: &String| {
             encode::from_hex(wrapped)
@@ -73,7 +78,7 @@ impl Roots {
             return Err(Error::Key(format!("{} names no key", path.display())));
         }
         let retired = sheet.retired.iter().map(open).collect::<Result<Vec<_>>>()?;
-        Ok(Self { path, master, stretch: sheet.stretch, roots, retired })
+        Ok(Self { path, master, kind, stretch: sheet.stretch, roots, retired })
     }
 
     /// Candidates for the root in use: more than one only while a rotation is unfinished.
@@ -125,7 +130,7 @@ impl Roots {
     pub(crate) fn rewrap(&mut self, data: &Path, master: &MasterKey, cost: Cost) -> Result<()> {
         let stretch = Stretch::new(cost);
         let key = master.key(data, &stretch)?;
-        let changed = Self { master: key, stretch, ..self.clone() };
+        let changed = Self { master: key, kind: master.kind(), stretch, ..self.clone() };
         changed.save()?;
         *self = changed;
         Ok(())
@@ -135,12 +140,20 @@ impl Roots {
         let wrap = |key: &Key| encode::hex(&self.master.wrap(CONTEXT, key));
         let sheet = Sheet {
             format: FORMAT,
+            key: Some(self.kind),
             stretch: self.stretch.clone(),
             roots: self.roots.iter().map(wrap).collect(),
             retired: self.retired.iter().map(wrap).collect(),
         };
         crate::open::replace(&self.path, &serde_json::to_vec_pretty(&sheet)?)
     }
+}
+
+/// Says what the master key of a data directory is, when the directory was made and says so.
+#[must_use]
+pub fn key_kind(data: &Path) -> Option<KeyKind> {
+    let text = std::fs::read(data.join("master.json")).ok()?;
+    serde_json::from_slice::<Sheet>(&text).ok()?.key
 }
 
 /// The catalog's key under a root.

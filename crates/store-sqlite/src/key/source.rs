@@ -23,6 +23,16 @@ pub enum MasterKey {
     Text(Zeroizing<String>),
 }
 
+/// What a master key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// A passphrase that a person knows.
+    Passphrase,
+    /// 32 bytes, from a file or the environment.
+    Bytes,
+}
+
 impl fmt::Debug for MasterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,6 +54,15 @@ impl MasterKey {
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Zeroizing::new(text.into()))
+    }
+
+    /// Returns what it is.
+    #[must_use]
+    pub const fn kind(&self) -> KeyKind {
+        match self {
+            Self::Passphrase(_) => KeyKind::Passphrase,
+            Self::File(_) | Self::Text(_) => KeyKind::Bytes,
+        }
     }
 
     /// Makes a new key file that only its owner can read; an existing file is left alone.

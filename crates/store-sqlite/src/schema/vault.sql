@@ -30,8 +30,9 @@ CREATE INDEX memory_by_class ON memory (class, created, id);
 CREATE INDEX memory_by_statement ON memory (statement) WHERE statement IS NOT NULL;
 CREATE INDEX memory_by_end ON memory (ends) WHERE ends IS NOT NULL;
 
+-- Neither memories nor versions are ever deleted, so their rows are never given out again.
 CREATE TABLE version (
-    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    row INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
     memory INTEGER NOT NULL REFERENCES memory (row),
     number INTEGER NOT NULL,
@@ -40,6 +41,10 @@ CREATE TABLE version (
     recorded INTEGER NOT NULL,
     salt BLOB,                           -- NULL once erased: the audit digest then proves nothing
     data TEXT NOT NULL,
+    tokens BLOB,                         -- what rebuilds its place in the indexes without a
+    model TEXT,                          -- model: tokens and the static vector; NULL when it
+    scale REAL,                          -- is not to be found
+    statics BLOB,
     UNIQUE (memory, number)
 );
 
@@ -80,6 +85,10 @@ CREATE TABLE message (
     position INTEGER NOT NULL,
     at INTEGER NOT NULL,
     data TEXT NOT NULL,
+    tokens BLOB,                         -- as in version
+    model TEXT,
+    scale REAL,
+    statics BLOB,
     UNIQUE (conversation, id),
     UNIQUE (conversation, position)
 );
@@ -89,8 +98,7 @@ CREATE TABLE blob_chunk (hash BLOB NOT NULL, number INTEGER NOT NULL, bytes BLOB
 CREATE TABLE blob_use (hash BLOB NOT NULL, message INTEGER NOT NULL REFERENCES message (row), PRIMARY KEY (hash, message)) WITHOUT ROWID;
 CREATE INDEX blob_use_by_message ON blob_use (message);
 
--- What rebuilds the in-memory indexes without a model. source: 0 version 1 message.
-CREATE TABLE indexing (source INTEGER NOT NULL, row INTEGER NOT NULL, tokens BLOB NOT NULL, model TEXT NOT NULL, scale REAL NOT NULL, statics BLOB NOT NULL, PRIMARY KEY (source, row)) WITHOUT ROWID;
+-- Vectors of a transformer. source: 0 version 1 message.
 CREATE TABLE vector (source INTEGER NOT NULL, row INTEGER NOT NULL, model TEXT NOT NULL, scale REAL NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (source, row, model)) WITHOUT ROWID;
 
 CREATE TABLE grants (id BLOB PRIMARY KEY, agent TEXT NOT NULL, data TEXT NOT NULL) WITHOUT ROWID;
@@ -117,6 +125,6 @@ CREATE TABLE audit (
     data TEXT NOT NULL,                  -- canonical JSON of the draft, exactly what was hashed
     hash BLOB NOT NULL
 );
-CREATE TABLE audit_target (memory BLOB NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (memory, seq)) WITHOUT ROWID;
+CREATE TABLE audit_target (memory INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (memory, seq)) WITHOUT ROWID;
 CREATE TABLE checkpoint (seq INTEGER PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE outbox (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL);

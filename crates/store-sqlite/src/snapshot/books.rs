@@ -2,18 +2,16 @@
 
 use rusqlite::{OptionalExtension, Params};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use yore_domain::grant::{Grant, Token};
-use yore_domain::hold::{Hold, HoldState, Rule};
+use yore_domain::hold::{Hold, HoldState};
 use yore_domain::job::Job;
 use yore_domain::procedure::Procedure;
 use yore_domain::profile::Profile;
-use yore_domain::{GrantId, HoldId, JobId, MemoryId, Timestamp};
+use yore_domain::{HoldId, JobId, MemoryId, Timestamp};
 use yore_store::plan::Operation;
-use yore_store::snapshot::Epochs;
 
 use super::View;
-use crate::commit::{GRANT_EPOCH, RULE_EPOCH, hold_code};
+use crate::commit::hold_code;
 use crate::select::json;
 
 /// Reads the value in the first column of at most one row.
@@ -34,16 +32,8 @@ pub(super) fn all<T: DeserializeOwned>(
     view.conn.prepare_cached(sql)?.query_map(params, |row| json(row, 0))?.collect()
 }
 
-pub(super) fn grant(view: &View<'_>, id: GrantId) -> rusqlite::Result<Option<Grant>> {
-    one(view, "SELECT data FROM grants WHERE id = ?1", [id.bytes()])
-}
-
 pub(super) fn grants(view: &View<'_>) -> rusqlite::Result<Vec<Grant>> {
     all(view, "SELECT data FROM grants ORDER BY data ->> '$.issued', id", [])
-}
-
-pub(super) fn token(view: &View<'_>, hash: &str) -> rusqlite::Result<Option<Token>> {
-    one(view, "SELECT data FROM token WHERE hash = ?1", [hash])
 }
 
 pub(super) fn tokens(view: &View<'_>) -> rusqlite::Result<Vec<Token>> {
@@ -76,18 +66,6 @@ pub(super) fn holds(
     )
 }
 
-pub(super) fn rules(view: &View<'_>) -> rusqlite::Result<Vec<Rule>> {
-    all(view, "SELECT data FROM rule ORDER BY position, name", [])
-}
-
-pub(super) fn epochs(view: &View<'_>) -> rusqlite::Result<Epochs> {
-    let sql = "SELECT value FROM setting WHERE name = ?1";
-    Ok(Epochs {
-        grants: one(view, sql, [GRANT_EPOCH])?.unwrap_or(0),
-        rules: one(view, sql, [RULE_EPOCH])?.unwrap_or(0),
-    })
-}
-
 pub(super) fn operation(
     view: &View<'_>,
     caller: &str,
@@ -104,14 +82,6 @@ pub(super) fn operation(
             })
         })
         .optional()
-}
-
-/// Settings of the store's own, keys among them, are not shown to anyone.
-pub(super) fn setting(view: &View<'_>, name: &str) -> rusqlite::Result<Option<Value>> {
-    if name.starts_with("store:") {
-        return Ok(None);
-    }
-    one(view, "SELECT value FROM setting WHERE name = ?1", [name])
 }
 
 pub(super) fn profile(

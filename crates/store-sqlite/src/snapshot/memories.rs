@@ -264,7 +264,8 @@ pub(super) fn ended(
 ) -> rusqlite::Result<Vec<MemoryId>> {
     let mut query = view.conn.prepare_cached(
         "SELECT id, class FROM memory
-         WHERE ends IS NOT NULL AND ends <= ?1 AND status <= 1 ORDER BY ends, id",
+         WHERE ends IS NOT NULL AND ends <= ?1
+             AND (status <= 1 OR (status <= 3 AND legal_hold = 0)) ORDER BY ends, id",
     )?;
     let mut rows = query.query([now.micros()])?;
     let mut found = Vec::new();

@@ -32,7 +32,8 @@ pub(super) fn audit(view: &View<'_>, query: &AuditQuery) -> rusqlite::Result<Vec
          LEFT JOIN audit p ON p.seq = a.seq - 1
          WHERE a.seq > ?1 AND (?2 IS NULL OR a.operation = ?2) AND (?3 IS NULL OR a.agent = ?3)
            AND a.at >= ?4 AND a.at < ?5
-           AND (?6 IS NULL OR a.seq IN (SELECT seq FROM audit_target WHERE memory = ?6))
+           AND (?6 IS NULL OR a.seq IN (SELECT seq FROM audit_target
+             WHERE memory = (SELECT row FROM memory WHERE id = ?6)))
          ORDER BY a.seq {order} LIMIT ?7"
     );
     let mut statement = view.conn.prepare_cached(&sql)?;

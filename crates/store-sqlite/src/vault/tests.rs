@@ -24,6 +24,7 @@ impl Place {
     pub(crate) fn open(&self) -> Result<Vault> {
         Vault::open(Opening {
             id: self.id,
+            info: None,
             files: Files::new(self.dir.path().join("v.db")),
             key: self.key.clone(),
             schema: Schema::Vault,

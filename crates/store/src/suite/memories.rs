@@ -53,6 +53,7 @@ pub async fn versions_form_a_chain(scene: &Scene<'_>) {
 pub async fn heads_are_checked_in_the_transaction(scene: &Scene<'_>) {
     let first = scene.remember(Draft::text("tea")).await;
     let before = scene.look().await;
+    assert_eq!(said(&before.memory(first.memory).await.unwrap().unwrap().head), "tea");
     let next = revised(&first, "coffee", scene);
     for (precondition, holds) in [
         (Precondition::Head(first.memory, None), false),

@@ -1,0 +1,43 @@
+//! Reading a version together with the chain it stands in.
+
+use yore_domain::grant::Verb;
+use yore_domain::memory::Version;
+use yore_domain::{Error, Result};
+use yore_policy::Need;
+
+use super::get::{Reference, find, target};
+use super::shown::shown;
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::run::Trace;
+
+/// A version and the chain it stands in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    /// The version that was asked for.
+    pub asked: Version,
+    /// Every version of its memory that the caller may see, oldest first.
+    pub versions: Vec<Version>,
+}
+
+impl Engine {
+    /// Returns a version and its chain. The first reference that leads anywhere counts. Whoever
+    /// looks before a change needs the verb of the change, not the one for reading.
+    pub async fn chain(&self, call: &Call, wanted: Vec<Reference>, verb: Verb) -> Result<Chain> {
+        let operation = if verb == Verb::Read { "get" } else { "resolve" };
+        self.look(call, Need::one(operation, verb), wanted, |_, session, snapshot, wanted| {
+            Box::pin(async move {
+                for reference in wanted {
+                    let Some(memory) = find(session, snapshot, reference).await? else { continue };
+                    let versions = snapshot.history(memory.head.memory).await?;
+                    let versions = versions.into_iter().filter_map(|one| shown(session, one));
+                    let asked = shown(session, memory.head).ok_or(Error::NotFound)?;
+                    let trace = Trace { targets: vec![target(&asked)], ..Trace::default() };
+                    return Ok((Chain { asked, versions: versions.collect() }, trace));
+                }
+                Err(Error::NotFound)
+            })
+        })
+        .await
+    }
+}

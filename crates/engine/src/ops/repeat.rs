@@ -1,0 +1,28 @@
+//! What an operation id was answered before, for protocols whose requests hold the time.
+
+use yore_domain::grant::Verb;
+use yore_domain::{Error, Result};
+use yore_policy::Need;
+
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::mutate::Mutated;
+use crate::run::caller_of;
+
+impl Engine {
+    /// Returns what the call's operation id was answered before, if it was. Whether the request
+    /// is the same is for the protocol to say.
+    pub async fn answered(&self, call: &Call) -> Result<Option<Mutated>> {
+        let Some(id) = &call.operation else { return Ok(None) };
+        let session = self.enter(call, Need::one("repeat", Verb::Write)).await?;
+        let snapshot = self.store().snapshot(&session.permit).await?;
+        let caller = caller_of(&session.permit.actor());
+        let Some(before) = snapshot.operation(&caller, id).await? else { return Ok(None) };
+        if let Some(hold) = before.result.get("held") {
+            let hold = serde_json::from_value(hold.clone()).map_err(Error::internal)?;
+            return Err(Error::Held { hold });
+        }
+        let done = before.result.get("done").cloned().unwrap_or_default();
+        serde_json::from_value(done).map(Some).map_err(Error::internal)
+    }
+}
