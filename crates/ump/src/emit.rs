@@ -1,0 +1,78 @@
+//! Handing a record out: as it was signed, or from the model under the vault's own signature.
+
+use yore_domain::Result;
+use yore_domain::grant::Verb;
+use yore_domain::memory::{Cause, Version};
+use yore_engine::{Call, Chain, Identity, Reference};
+
+use crate::map::{self, Place};
+use crate::wire::{Object, Wire};
+use crate::{Ump, integrity};
+
+impl Ump {
+    /// Writes a version as this caller may see it.
+    pub(crate) async fn emit(
+        &self,
+        identity: &Identity,
+        version: &Version,
+        place: &Place,
+        wire: Wire,
+    ) -> Result<Object> {
+        let now = self.engine.now();
+        let crosses = !identity.is_owner() && !version.content.consent.redact.is_empty();
+        if !crosses && let Some(record) = original(version, place, wire, now) {
+            return Ok(record);
+        }
+        let mut record = map::record(version, place, identity.did(), wire, now);
+        if crosses {
+            // The copy is not what anybody signed, and the vault signs no part for the whole.
+            integrity::redact(&mut record);
+        } else {
+            integrity::sign(&self.engine, identity, &mut record).await?;
+        }
+        Ok(record)
+    }
+
+    /// Writes the statement that a chain was asked for, as it stands now.
+    pub(crate) async fn emit_from(
+        &self,
+        identity: &Identity,
+        chain: &Chain,
+        wire: Wire,
+    ) -> Result<Object> {
+        let version = standing(chain);
+        let place = Place::of(version, &chain.versions, self.engine.now());
+        self.emit(identity, version, &place, wire).await
+    }
+
+    /// Finds the place of a version that may no longer be the last word.
+    pub(crate) async fn place(&self, call: &Call, version: &Version) -> Result<Place> {
+        let wanted = vec![Reference::Version(version.id)];
+        let chain = self.engine.chain(call, wanted, Verb::Read).await?;
+        Ok(Place::of(version, &chain.versions, self.engine.now()))
+    }
+}
+
+/// The newest version of the statement that was asked for: it may have been marked since.
+pub(crate) fn standing(chain: &Chain) -> &Version {
+    let origin = chain.asked.origin();
+    chain.versions.iter().rev().find(|one| one.origin() == origin).unwrap_or(&chain.asked)
+}
+
+/// The owner's own signed bytes, while nothing about them has changed.
+fn original(
+    version: &Version,
+    place: &Place,
+    wire: Wire,
+    now: yore_domain::Timestamp,
+) -> Option<Object> {
+    let seal = version.content.seal.as_ref().filter(|seal| seal.by_owner)?;
+    let untouched = version.cause == Cause::Created
+        && version.status.is_live()
+        && *place == Place::default()
+        && version.ends().is_none_or(|end| now < end);
+    let record = map::unsealed(seal, wire).filter(|_| untouched)?;
+    // What does not verify is not handed out as if it did.
+    let signer = integrity::verified(&record).ok()??;
+    (signer == seal.signer).then_some(record)
+}

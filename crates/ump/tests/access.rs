@@ -1,0 +1,268 @@
+//! Who may do what: capability tokens, grants, strangers and the open vault.
+
+use serde_json::{Value, json};
+use yore_domain::Span;
+use yore_domain::grant::Verb;
+
+use crate::support::{Vault, did_of, key, umpcap};
+
+/// A vault that trusts one issuer besides its owner.
+async fn trusting() -> Vault {
+    let issuer = did_of(&key(9));
+    let change = move |settings: &mut yore_engine::Settings| {
+        settings.issuers = vec![issuer];
+        settings.audiences = vec!["https://yore.example".to_owned()];
+    };
+    Vault::with(change, yore_ump::Options::default()).await
+}
+
+#[tokio::test]
+async fn ump_077_only_an_issuer_with_standing_counts() {
+    let vault = trusting().await;
+    vault.remember(vault.said("tea")).await;
+    let trusted = umpcap(&key(9), |_| {});
+    assert_eq!(vault.texts(&trusted, json!({"query": "tea"})).await, ["tea"]);
+    let stranger = umpcap(&key(8), |_| {});
+    let refused = vault.post(&stranger, "/ump/recall", &json!({"query": "tea"})).await;
+    assert_eq!(refused.refusal(), (401, "unauthorized"));
+    assert!(refused.headers.contains_key("www-authenticate"));
+}
+
+#[tokio::test]
+async fn ump_073_expired_early_forged_and_misdirected_tokens_are_refused() {
+    let vault = trusting().await;
+    type Spoil = fn(&mut serde_json::Map<String, Value>);
+    let cases: [(&str, Spoil); 4] = [
+        ("expired", |c| c["exp"] = json!("2027-01-15T07:59:59Z")),
+        ("early", |c| _ = c.insert("nbf".into(), json!("2027-01-15T08:00:01Z"))),
+        ("version", |c| c["v"] = json!("ump-cap/9.9")),
+        ("audience", |c| _ = c.insert("aud".into(), json!("https://elsewhere.example"))),
+    ];
+    for (name, spoil) in cases {
+        let token = umpcap(&key(9), spoil);
+        let refused = vault.post(&token, "/ump/recall", &json!({"query": "tea"})).await;
+        assert_eq!(refused.refusal(), (401, "unauthorized"), "{name}");
+    }
+    let good = umpcap(&key(9), |c| _ = c.insert("aud".into(), json!("https://yore.example")));
+    assert!(vault.post(&good, "/ump/recall", &json!({"query": "tea"})).await.status == 200);
+    let edge = umpcap(&key(9), |c| c["exp"] = json!("2027-01-15T08:00:00Z"));
+    assert_eq!(vault.post(&edge, "/ump/recall", &json!({"query": "tea"})).await.status, 200);
+    let forged = {
+        let mut parts: Vec<String> = good.split('.').map(str::to_owned).collect();
+        parts[1] = umpcap(&key(9), |_| {}).split('.').nth(1).unwrap().to_owned();
+        parts.join(".")
+    };
+    let refused = vault.post(&forged, "/ump/recall", &json!({"query": "tea"})).await;
+    assert_eq!(refused.refusal(), (401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn ump_077_a_revoked_token_is_refused_from_the_next_call_on() {
+    let vault = trusting().await;
+    let token = umpcap(&key(9), |c| c["jti"] = json!("to-be-revoked"));
+    assert_eq!(vault.post(&token, "/ump/recall", &json!({"query": "tea"})).await.status, 200);
+    let grant = yore_ump::grant_id("to-be-revoked");
+    vault.engine.revoke_grant(&vault.owner_call(), grant).await.unwrap();
+    let refused = vault.post(&token, "/ump/recall", &json!({"query": "tea"})).await;
+    assert_eq!(refused.refusal(), (401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn ump_075_each_operation_needs_its_verb() {
+    let vault = trusting().await;
+    let id = vault.remember(vault.said("tea")).await;
+    let with = |verbs: &[&str]| umpcap(&key(9), |c| c["verbs"] = json!(verbs));
+    let owner = did_of(&key(9));
+    let said = json!({"kind": "semantic", "body": {"text": "x"}, "scope": {"owner": owner}});
+    let operations = [
+        ("/ump/recall", json!({"query": "tea"}), "read"),
+        ("/ump/remember", said, "write"),
+        ("/ump/revise", json!({"id": id, "patch": {"body": {"text": "y"}}}), "write"),
+        ("/ump/feedback", json!({"id": id, "outcome": "followed"}), "write"),
+        ("/ump/forget", json!({"id": id, "reason": "z"}), "write"),
+    ];
+    for (path, body, verb) in &operations {
+        let other = if *verb == "read" { "write" } else { "read" };
+        let refused = vault.post(&with(&[other]), path, body).await;
+        assert_eq!(refused.refusal(), (403, "forbidden_scope"), "{path}");
+        assert_eq!(vault.post("", path, body).await.refusal(), (401, "unauthorized"), "{path}");
+    }
+    for (path, body, verb) in &operations[..4] {
+        let answer = vault.post(&with(&[verb]), path, body).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    }
+    let refused = vault.record(&with(&["write"]), &id).await;
+    assert_eq!(refused.refusal(), (403, "forbidden_scope"));
+}
+
+#[tokio::test]
+async fn ump_070_read_and_derive_in_one_project_for_a_day_without_export() {
+    let vault = trusting().await;
+    let mut inside = vault.said("tea inside");
+    inside["scope"]["project"] = json!("x");
+    let inside = vault.remember(inside).await;
+    let outside = vault.remember(vault.said("tea outside")).await;
+    let owner = did_of(&key(9));
+    let token = umpcap(&key(9), |c| {
+        c["verbs"] = json!(["read", "derive"]);
+        c["scope"] = json!({"project": "x"});
+        c["exp"] = json!("2027-01-16T08:00:00Z");
+    });
+    assert_eq!(vault.texts(&token, json!({"query": "tea"})).await, ["tea inside"]);
+    assert_eq!(vault.record(&token, &inside).await.status, 200);
+    let hidden = vault.record(&token, &outside).await;
+    let missing = vault.record(&token, "urn:ump:aaaa").await;
+    assert_eq!((hidden.status, &hidden.body), (missing.status, &missing.body));
+    let derived = json!({"kind": "semantic", "body": {"text": "so"},
+        "scope": {"owner": owner, "project": "x"},
+        "relations": [{"type": "derived_from", "target": inside}]});
+    let refused = vault.post(&token, "/ump/remember", &derived).await;
+    assert_eq!(refused.refusal(), (403, "forbidden_scope"), "to derive is not yet to write");
+    let call = vault.claims(&token);
+    let page = yore_domain::query::PageRequest { limit: 10, ..Default::default() };
+    let export =
+        vault.ump.export(&call, Default::default(), page, Default::default(), Default::default());
+    assert!(matches!(export.await, Err(yore_domain::Error::Forbidden { .. })));
+    vault.clock.advance(Span::days(2));
+    assert_eq!(vault.record(&token, &inside).await.refusal(), (401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn ump_070_what_cites_a_record_needs_derive() {
+    let vault = trusting().await;
+    let id = vault.remember(vault.said("tea")).await;
+    let with = |verbs: &[&str]| umpcap(&key(9), |c| c["verbs"] = json!(verbs));
+    let owner = did_of(&key(9));
+    let plain = |extra: Value| {
+        let mut said = json!({"kind": "semantic", "body": {"text": extra.to_string()},
+            "scope": {"owner": owner}});
+        said.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        said
+    };
+    let cites = [
+        plain(json!({"relations": [{"type": "derived_from", "target": id}]})),
+        plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
+            "evidence": [{"ref": id}]}})),
+    ];
+    for said in &cites {
+        let refused = vault.post(&with(&["read", "write"]), "/ump/remember", said).await;
+        assert_eq!(refused.refusal(), (403, "forbidden_scope"), "{said}");
+        let answer = vault.post(&with(&["read", "write", "derive"]), "/ump/remember", said).await;
+        assert_eq!(answer.ok()["result"], "created");
+    }
+}
+
+#[tokio::test]
+async fn ump_076_nobody_learns_whether_an_id_exists() {
+    let vault = Vault::new().await;
+    let id = vault.remember(vault.said("tea")).await;
+    let (known, unknown) = (vault.record("", &id).await, vault.record("", "urn:ump:aaaa").await);
+    assert_eq!(known.refusal(), (401, "unauthorized"));
+    assert_eq!((known.status, known.body), (unknown.status, unknown.body));
+    let forget = |id: &str| json!({"id": id, "reason": "x"});
+    let known = vault.post("", "/ump/forget", &forget(&id)).await;
+    let unknown = vault.post("", "/ump/forget", &forget("urn:ump:aaaa")).await;
+    assert_eq!((known.status, known.body), (unknown.status, unknown.body));
+}
+
+#[tokio::test]
+async fn ump_053_an_agent_is_who_its_credential_says() {
+    let vault = Vault::new().await;
+    let token = vault.agent("scheduler", &[Verb::Read, Verb::Write, Verb::Derive]).await;
+    let mut said = vault.said("tea at four");
+    said["provenance"] = json!({"actor": "someone-else", "actor_kind": "agent", "method": "m"});
+    let answer = vault.post(&token, "/ump/remember", &said).await.ok();
+    let id = answer["id"].as_str().unwrap();
+    let record = vault.record(&vault.owner, id).await.ok()["record"].clone();
+    assert_eq!(record["provenance"]["actor"], "scheduler");
+    let other = vault.agent("planner", &[Verb::Read, Verb::Write, Verb::Derive]).await;
+    let revise = json!({"id": id, "patch": {"body": {"text": "tea at five"}},
+        "actor": {"did": "did:key:z6MkOwner", "kind": "user"}});
+    let answer = vault.post(&other, "/ump/revise", &revise).await.ok();
+    let record = vault.record(&vault.owner, answer["id"].as_str().unwrap()).await.ok();
+    assert_eq!(record["record"]["provenance"]["actor"], "planner");
+    let mut foreign = vault.said("x");
+    foreign["scope"]["owner"] = json!("did:key:z6MkSomeoneElse");
+    let refused = vault.post(&token, "/ump/remember", &foreign).await;
+    assert_eq!(refused.refusal(), (403, "forbidden_scope"));
+}
+
+#[tokio::test]
+async fn ump_054_only_the_owner_erases() {
+    let vault = trusting().await;
+    let id = vault.remember(vault.said("a secret")).await;
+    let hard = json!({"id": id, "reason": "x", "hard": true});
+    let refused = vault.post(&umpcap(&key(9), |_| {}), "/ump/forget", &hard).await;
+    assert_eq!(refused.refusal(), (403, "forbidden_scope"));
+    assert_eq!(
+        vault.post(&vault.owner, "/ump/forget", &hard).await.ok(),
+        json!({"result": "erased"})
+    );
+    assert_eq!(vault.record(&vault.owner, &id).await.refusal(), (404, "not_found"));
+}
+
+#[tokio::test]
+async fn ump_037_an_id_that_an_agent_chose_is_a_name_of_its_own() {
+    let vault = Vault::new().await;
+    let mut hidden = vault.said("hidden");
+    hidden["id"] = json!("urn:ump:chosen");
+    assert_eq!(vault.remember(hidden).await, "urn:ump:chosen", "the owner's word counts");
+    let taken = json!({"kind": "semantic", "body": {"text": "other"}, "id": "urn:ump:chosen",
+        "scope": {"owner": vault.did}});
+    assert_eq!(
+        vault.post(&vault.owner, "/ump/remember", &taken).await.refusal(),
+        (400, "invalid_record")
+    );
+
+    let agent = vault.agent("scheduler", &[Verb::Read, Verb::Write]).await;
+    let mut named = vault.said("tea");
+    named["id"] = json!("urn:ump:mine");
+    let answer = vault.post(&agent, "/ump/remember", &named).await.ok();
+    let id = answer["id"].as_str().unwrap();
+    assert_ne!(id, "urn:ump:mine");
+    let by_name = vault.record(&agent, "urn:ump:mine").await.ok();
+    assert_eq!(by_name["record"]["id"], json!(id));
+    let other = vault.agent("planner", &[Verb::Read]).await;
+    assert_eq!(vault.record(&other, "urn:ump:mine").await.refusal(), (404, "not_found"));
+    assert_eq!(vault.record(&other, id).await.status, 200, "the address is everyone's");
+}
+
+#[tokio::test]
+async fn ump_060_strangers_read_public_records_once_the_owner_opens_the_vault() {
+    let vault = Vault::new().await;
+    let mut public = vault.said("how this project builds");
+    public["scope"]["visibility"] = json!("public");
+    let public = vault.remember(public).await;
+    let private = vault.remember(vault.said("how I feel")).await;
+    assert_eq!(vault.record("", &public).await.refusal(), (401, "unauthorized"));
+    vault.engine.set_public_reads(&vault.owner_call(), true).await.unwrap();
+    let record = vault.record("", &public).await.ok()["record"].clone();
+    assert!(yore_canon::seal::verify(record.as_object().unwrap()).is_ok());
+    assert_eq!(vault.record("", &private).await.refusal(), (404, "not_found"));
+    assert_eq!(vault.texts("", json!({"query": "how"})).await, ["how this project builds"]);
+    let write = vault.post("", "/ump/remember", &vault.said("x")).await;
+    assert_eq!(write.refusal(), (401, "unauthorized"));
+    vault.engine.set_public_reads(&vault.owner_call(), false).await.unwrap();
+    assert_eq!(vault.record("", &public).await.refusal(), (401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn ump_045_a_write_that_waits_is_rejected_with_its_hold() {
+    use yore_domain::hold::{Rule, RuleAction};
+    let vault = Vault::new().await;
+    let rule: Rule = serde_json::from_value(json!({"name": "ask me", "action": "hold"})).unwrap();
+    assert_eq!(rule.action, RuleAction::Hold);
+    vault.engine.put_rule(&vault.owner_call(), rule).await.unwrap();
+    let agent = vault.agent("scheduler", &[Verb::Read, Verb::Write]).await;
+    let answer = vault.post(&agent, "/ump/remember", &vault.said("tea")).await.ok();
+    assert_eq!(answer["result"], "rejected");
+    let hold = answer["reason"].as_str().unwrap().strip_prefix("pending_approval:").unwrap();
+    assert!(vault.texts(&vault.owner, json!({"query": "tea"})).await.is_empty());
+    let hold = hold.parse().unwrap();
+    vault
+        .engine
+        .review(&vault.owner_call(), hold, yore_engine::Decision::Approve, None)
+        .await
+        .unwrap();
+    assert_eq!(vault.texts(&vault.owner, json!({"query": "tea"})).await, ["tea"]);
+}
