@@ -1,8 +1,8 @@
 //! The one door for people and CI: `cargo xtask <command>`.
 //!
 //! `test` runs everything CI runs, `tidy` checks the house rules, `conformance` says which
-//! requirement of which protocol is proven by which test, `bench` measures, `model` rebuilds
-//! the embedding models. Nothing here is part of the shipped binary.
+//! requirement of which protocol is proven by which test, `bench` measures, `openapi` describes
+//! the native API, `model` rebuilds the embedding models. Nothing here is part of the shipped binary.
 //!
 //! This package is compiled before anything else, so it depends on little.
 
@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod conformance;
 mod model;
+mod openapi;
 mod requirement;
 mod results;
 mod test;
@@ -36,6 +37,8 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Measure the engine or the quality of recall.
     Bench(bench::Arguments),
+    /// Write the native API's OpenAPI document, or check the one in place.
+    Openapi(openapi::Arguments),
     /// Rebuild the embedding models from the published weights, or check the ones in place.
     Model(model::Arguments),
 }
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Openapi(arguments) => openapi::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
     match done {

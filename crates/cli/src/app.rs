@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use tokio::sync::Mutex;
-use yore_client::api::{self, Endpoint, Reference};
+use yore_client::api::{self, Endpoint, Event, Reference};
 use yore_client::{Client, Target, input};
 use yore_domain::memory::{Memory, Status};
 use yore_domain::query::{Filter, PageRequest};
@@ -14,8 +15,9 @@ use yore_server::{Config, Layers, SystemClock, place};
 
 use crate::args::Global;
 use crate::failure::{Exit, Failure, Result};
-use crate::local::Local;
+use crate::local::{Local, Stay};
 use crate::output::Output;
+use crate::passphrase::{self, Wanted};
 use crate::prefix;
 
 /// How many memories are looked through for an id that was cut short.
@@ -29,16 +31,17 @@ pub(crate) struct App {
     /// Where answers go.
     pub(crate) out: Output,
     global: Global,
+    stay: Stay,
     local: Mutex<Option<Local>>,
 }
 
 impl App {
     /// Reads the surroundings.
-    pub(crate) fn new(global: Global) -> Self {
+    pub(crate) fn new(global: Global, stay: Stay) -> Self {
         let width = textwrap::termwidth().clamp(40, 120);
         let now = SystemClock::default().now();
         let out = Output { json: global.json, quiet: global.quiet, width, now };
-        Self { out, global, local: Mutex::new(None) }
+        Self { out, global, stay, local: Mutex::new(None) }
     }
 
     /// Whether the vault lies in a data directory of this machine.
@@ -70,9 +73,21 @@ impl App {
         }
     }
 
+    /// Returns the data directory that was named, when one was.
+    pub(crate) fn chosen_data(&self) -> Option<&Path> {
+        self.global.data.as_deref()
+    }
+
     /// Returns the effective configuration.
     pub(crate) fn config(&self) -> Result<Config> {
         Ok(Config::load(self.layers()?)?)
+    }
+
+    /// Returns the configuration with the passphrase, asking for it when it is wanted.
+    pub(crate) fn unlocked(&self, mut config: Config) -> Result<Config> {
+        let wanted = if self.global.passphrase { Wanted::Yes } else { Wanted::IfNeeded };
+        passphrase::fill(&mut config, wanted)?;
+        Ok(config)
     }
 
     /// Returns a path as the server must read it.
@@ -100,7 +115,8 @@ impl App {
         }
     }
 
-    async fn link(&self) -> Result<Client> {
+    /// Finds the way to the vault, or makes it.
+    pub(crate) async fn link(&self) -> Result<Client> {
         let client = match &self.global.url {
             Some(url) => self.remote(url).await?,
             None => self.here().await?,
@@ -133,7 +149,7 @@ impl App {
         let mut slot = self.local.lock().await;
         let local = match slot.as_mut() {
             Some(local) => local,
-            None => slot.insert(Local::new(self.config()?, self.out)),
+            None => slot.insert(Local::new(self.unlocked(self.config()?)?, self.out, self.stay)),
         };
         let client = local.reach().await?;
         Ok(match &self.global.token {
@@ -172,6 +188,37 @@ impl Session<'_> {
         self.send::<E>(input, Some(&operation)).await
     }
 
+    /// Follows changes, from now on or after a cursor.
+    pub(crate) async fn watch(
+        &mut self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, yore_client::Result<Event>>> {
+        let mut tries = 0;
+        loop {
+            match self.client.watch(after.clone()).await {
+                Err(yore_client::Error::Unreachable { .. })
+                    if self.app.is_local() && tries < RETRIES =>
+                {
+                    tries += 1;
+                    self.relink().await?;
+                }
+                events => return Ok(events?),
+            }
+        }
+    }
+
+    /// The client itself, for what is not one question and one answer.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The process that served the socket has ended: the next one is asked, or made.
+    async fn relink(&mut self) -> Result {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.client = self.app.link().await?;
+        Ok(())
+    }
+
     async fn send<E: Endpoint>(
         &mut self,
         input: E::Input,
@@ -183,13 +230,11 @@ impl Session<'_> {
         let mut tries = 0;
         loop {
             match self.client.call_once::<E>(input.clone(), operation).await {
-                // The process that served the socket has ended: the next one is asked, or made.
                 Err(yore_client::Error::Unreachable { .. })
                     if self.app.is_local() && tries < RETRIES =>
                 {
                     tries += 1;
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    self.client = self.app.link().await?;
+                    self.relink().await?;
                 }
                 Err(error) if is_internal(&error) => return Err(self.explained(error).await),
                 answer => return Ok(answer?),
@@ -306,8 +351,9 @@ fn refused(refusal: yore_client::Refusal) -> Failure {
     let mut failure = Failure::new(exit, refusal.message);
     failure.code = refusal.code;
     failure.hold = refusal.hold.map(|hold| hold.to_string());
-    if let Some(wait) = refusal.retry_after {
+    failure = failure.hinted();
+    if let Some(wait) = refusal.retry_after.filter(|_| failure.hint.is_none()) {
         failure = failure.hint(format!("try again in {} s", wait.as_secs().max(1)));
     }
-    failure.hinted()
+    failure
 }

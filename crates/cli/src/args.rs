@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands;
@@ -20,6 +21,11 @@ Where the vault is:
   vault itself, so nothing needs to be started first. With --url and --token the command talks
   to a server anywhere.
 
+The key to it:
+  The first use makes a key file in the configuration directory. With --passphrase a passphrase
+  protects the vault instead: it is asked for at the terminal, or read from YORE_PASSPHRASE.
+  YORE_MASTER_KEY gives the 32 bytes themselves in hex or base64.
+
 Exit codes:
   0  done
   1  failed
@@ -28,8 +34,9 @@ Exit codes:
   4  not authorised
   5  held: a person must approve it first (yore review list)
   6  conflict: the state moved on, or a rule forbids it
-  7  no server answers, or another process holds the data directory or the address
-  8  damaged data, or a key that does not open it (yore doctor)
+  7  not available: no server answers, the disk is full or cannot be written, or another process
+     holds the data directory or the address
+  8  damaged data, data of a newer version, or no key that opens it (yore doctor)
 
 With --json every command writes one JSON document (or one value a line where it says so), and
 errors are JSON on standard error. NO_COLOR and pipes switch colour off.";
@@ -52,14 +59,17 @@ pub(crate) struct Cli {
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The data directory
-    #[arg(long, global = true, env = "YORE_DATA", value_name = "DIR", hide_env_values = true)]
+    #[arg(long, global = true, env = "YORE_DATA", value_name = "DIR", hide_env_values = true, value_parser = path())]
     pub(crate) data: Option<PathBuf>,
     /// The configuration file
-    #[arg(long, global = true, env = "YORE_CONFIG", value_name = "FILE", hide_env_values = true)]
+    #[arg(long, global = true, env = "YORE_CONFIG", value_name = "FILE", hide_env_values = true, value_parser = path())]
     pub(crate) config: Option<PathBuf>,
     /// A file with the master key
-    #[arg(long, global = true, env = "YORE_KEY_FILE", value_name = "FILE", hide_env_values = true)]
+    #[arg(long, global = true, env = "YORE_KEY_FILE", value_name = "FILE", hide_env_values = true, value_parser = path())]
     pub(crate) key_file: Option<PathBuf>,
+    /// Ask for a passphrase instead of using a key file; asked twice when the vault is new
+    #[arg(long, global = true)]
+    pub(crate) passphrase: bool,
     /// Talk to the server at this address instead of the data directory
     #[arg(long, global = true, env = "YORE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
@@ -67,7 +77,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, env = "YORE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
     /// A certificate authority to trust there, in PEM
-    #[arg(long, global = true, env = "YORE_CA", value_name = "FILE", hide_env_values = true)]
+    #[arg(long, global = true, env = "YORE_CA", value_name = "FILE", hide_env_values = true, value_parser = path())]
     pub(crate) ca: Option<PathBuf>,
     /// Whose vault, for credentials that reach several
     #[arg(long, global = true, env = "YORE_VAULT", value_name = "OWNER", hide_env_values = true)]
@@ -80,11 +90,20 @@ pub(crate) struct Global {
     pub(crate) quiet: bool,
 }
 
+/// A path that may be empty: an empty variable of the environment counts as unset.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the vault to agents, until it is told to stop
     Serve(commands::serve::Args),
+    /// Tell an agent host how to use the vault
+    Connect(commands::connect::Args),
+    /// Speak MCP on standard input and output, for an agent host that starts it
+    Mcp(commands::mcp::Args),
     /// Store something worth remembering
     Remember(Box<commands::remember::Args>),
     /// Find what answers a question
@@ -117,6 +136,16 @@ pub(crate) enum Command {
     Grant(commands::grant::Args),
     /// Make and revoke tokens
     Token(commands::token::Args),
+    /// Keep files beside what was said about them
+    Attach(commands::attach::Args),
+    /// Protect memories from erasure
+    LegalHold(commands::legal_hold::Args),
+    /// Change the key the vault is encrypted with
+    Key(commands::key::Args),
+    /// Show long work and end it
+    Job(commands::job::Args),
+    /// Follow what changes
+    Watch(commands::watch::Args),
     /// Read and verify the audit chain
     Audit(commands::audit::Args),
     /// Take in memories and conversations

@@ -1,9 +1,11 @@
 //! One file per command: its options, what it asks the vault, how it shows the answer.
 
+pub(crate) mod attach;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod context;
 pub(crate) mod doctor;
 pub(crate) mod expire;
@@ -14,7 +16,11 @@ pub(crate) mod get;
 pub(crate) mod grant;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod job;
+pub(crate) mod key;
+pub(crate) mod legal_hold;
 pub(crate) mod list;
+pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod recall;
 pub(crate) mod remember;
@@ -25,13 +31,16 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod token;
 pub(crate) mod undo;
+pub(crate) mod watch;
+
+use std::sync::Arc;
 
 use crate::app::App;
 use crate::args::Command;
 use crate::failure::Result;
 
 /// Runs a command.
-pub(crate) async fn run(app: &App, command: Command) -> Result {
+pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
     match command {
         Command::Serve(args) => serve::run(app, args).await,
         Command::Remember(args) => remember::run(app, *args).await,
@@ -50,6 +59,12 @@ pub(crate) async fn run(app: &App, command: Command) -> Result {
         Command::Review(args) => review::run(app, args).await,
         Command::Grant(args) => grant::run(app, args).await,
         Command::Token(args) => token::run(app, args).await,
+        Command::Attach(args) => attach::run(app, args).await,
+        Command::LegalHold(args) => legal_hold::run(app, args).await,
+        Command::Key(args) => key::run(app, args).await,
+        Command::Job(args) => job::run(app, args).await,
+        Command::Watch(args) => watch::run(app, args).await,
+        Command::Mcp(args) => mcp::run(Arc::clone(app), args).await,
         Command::Audit(args) => audit::run(app, args).await,
         Command::Import(args) => import::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
@@ -57,6 +72,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result {
         Command::Restore(args) => restore::run(app, args).await,
         Command::Doctor(args) => doctor::run(app, args).await,
         Command::Config(args) => config::run(app, args),
+        Command::Connect(args) => connect::run(app, args),
         Command::Completions(args) => completions::run(args),
     }
 }

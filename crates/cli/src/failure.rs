@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use yore_domain::Error;
 
+/// What to do about a full disk.
+pub(crate) const FULL: &str = "what was stored before is safe; make room on the disk and try again";
+
 /// A command's result.
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
@@ -161,6 +164,7 @@ impl Failure {
             }
             Exit::Conflict => Some("look at the present state and try again".to_owned()),
             Exit::Damaged => Some("yore doctor says what is wrong and what to do".to_owned()),
+            Exit::Unreachable if self.message.contains("the disk is full") => Some(FULL.to_owned()),
             Exit::Ok | Exit::Failed | Exit::Usage | Exit::Unreachable => None,
         };
         self

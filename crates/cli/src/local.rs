@@ -9,16 +9,27 @@ use yore_client::Client;
 use yore_server::{Attached, Config, Error, KeySource, attach, place};
 use yore_store_sqlite::Error as StoreError;
 
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Exit, FULL, Failure, Result};
 use crate::output::Output;
 use crate::progress;
 
 /// How long a command that became the server waits for others before it ends.
 const LINGER_MILLIS: u64 = 100;
+/// The same for a command that goes on: the vault stays open between its requests.
+const STAY_MILLIS: u64 = 3_600_000;
 /// What takes longer than this is explained.
 const NOTICEABLE: Duration = Duration::from_millis(1500);
 
 const UNWRITABLE: &str = "make the directory writable for this user, or use another --data";
+
+/// How long a command that became the server stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// Until it is done.
+    Short,
+    /// Until whoever started it ends it.
+    Long,
+}
 
 /// The vault of a data directory.
 #[derive(Debug)]
@@ -30,8 +41,11 @@ pub(crate) struct Local {
 
 impl Local {
     /// Names the directory; nothing is opened yet.
-    pub(crate) fn new(mut config: Config, out: Output) -> Self {
-        config.limits.idle_millis = config.limits.idle_millis.min(LINGER_MILLIS);
+    pub(crate) fn new(mut config: Config, out: Output, stay: Stay) -> Self {
+        config.limits.idle_millis = match stay {
+            Stay::Short => config.limits.idle_millis.min(LINGER_MILLIS),
+            Stay::Long => STAY_MILLIS,
+        };
         Self { config, out, attached: None }
     }
 
@@ -111,6 +125,7 @@ impl From<Error> for Failure {
             }
             Error::Key(_) => Self::new(Exit::Damaged, message)
                 .hint("name the right key with --key-file, YORE_MASTER_KEY or YORE_PASSPHRASE"),
+            Error::Damaged(_) => Self::new(Exit::Damaged, message),
             Error::InUse { .. } => Self::new(Exit::Unreachable, message).hint(
                 "it holds the lock but does not answer; wait for it, end it, or use another --data",
             ),
@@ -120,7 +135,7 @@ impl From<Error> for Failure {
             Error::Tls(_) => Self::new(Exit::Damaged, message)
                 .hint("move the directory tls aside; a new authority is made at the next start"),
             Error::File { source, .. } => file(message, &source),
-            Error::Store(error) => store(&error),
+            Error::Store(error) => store(error),
             Error::Engine(error) => Self::from(error),
             Error::Client(error) => Self::from(error),
             Error::Interrupted(_) => Self::failed(message),
@@ -128,7 +143,7 @@ impl From<Error> for Failure {
     }
 }
 
-fn store(error: &StoreError) -> Failure {
+fn store(error: StoreError) -> Failure {
     let message = error.to_string();
     match error {
         StoreError::WrongKey => Failure::new(Exit::Damaged, message).hint(
@@ -143,20 +158,25 @@ fn store(error: &StoreError) -> Failure {
             Failure::new(Exit::Damaged, message)
                 .hint("nothing was changed; put a backup in its place with yore restore")
         }
-        StoreError::File { source, .. } => file(message, source),
-        StoreError::Sqlite(_) | StoreError::Stopped => Failure::new(Exit::Failed, message)
-            .hint("yore doctor says what is wrong and what to do"),
+        StoreError::File { source, .. } => file(message, &source),
+        StoreError::Sqlite(_) => Failure::from(yore_domain::Error::from(error)),
+        StoreError::Stopped => Failure::failed(message),
         StoreError::Domain(_) => Failure::failed(message),
     }
 }
 
 fn file(message: String, source: &std::io::Error) -> Failure {
-    const KNOWN: [(ErrorKind, &str); 4] = [
-        (ErrorKind::PermissionDenied, UNWRITABLE),
-        (ErrorKind::ReadOnlyFilesystem, UNWRITABLE),
-        (ErrorKind::StorageFull, "make room on the disk; nothing was lost"),
-        (ErrorKind::NotFound, "check the path"),
+    const KNOWN: [(ErrorKind, Exit, &str); 5] = [
+        (ErrorKind::PermissionDenied, Exit::Unreachable, UNWRITABLE),
+        (ErrorKind::ReadOnlyFilesystem, Exit::Unreachable, UNWRITABLE),
+        (ErrorKind::StorageFull, Exit::Unreachable, FULL),
+        (ErrorKind::QuotaExceeded, Exit::Unreachable, FULL),
+        (ErrorKind::NotFound, Exit::Failed, "check the path"),
     ];
-    let hint = KNOWN.iter().find(|(kind, _)| *kind == source.kind()).map(|(_, hint)| *hint);
-    Failure::failed(message).hint(hint.unwrap_or("yore doctor says what is wrong and what to do"))
+    let known = KNOWN.iter().find(|(kind, ..)| *kind == source.kind());
+    let (exit, hint) = known.map_or(
+        (Exit::Failed, "yore doctor says what is wrong and what to do"),
+        |(_, exit, hint)| (*exit, *hint),
+    );
+    Failure::new(exit, message).hint(hint)
 }

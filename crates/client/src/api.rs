@@ -3,8 +3,10 @@
 //! An operation is `POST /api/v1/<name>` with the input as JSON; the output comes back as
 //! JSON. `watch` is the exception: it answers with a stream of server-sent events.
 
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use yore_domain::BlobHash;
 use yore_domain::audit::{Entry, Report};
 use yore_domain::conversation::{Conversation as Talk, Message};
 use yore_domain::grant::{Grant, Token};
@@ -14,6 +16,7 @@ use yore_domain::memory::{Memory, Version};
 use yore_domain::query::{self, Page};
 
 use crate::input::{self, Nothing};
+use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
@@ -38,9 +41,9 @@ pub trait Endpoint: Send + Sync + 'static {
     /// How large its input may be, and how long it may take.
     const WEIGHT: Weight;
     /// What it takes.
-    type Input: Serialize + DeserializeOwned + Send + 'static;
+    type Input: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
     /// What it answers.
-    type Output: Serialize + DeserializeOwned + Send + 'static;
+    type Output: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
 }
 
 /// How much an operation may cost.
@@ -53,9 +56,9 @@ pub enum Weight {
 }
 
 macro_rules! endpoints {
-    ($($(#[$doc:meta])* $name:ident = $path:literal, $weight:ident, $input:ty => $output:ty;)*) => {
+    ($(#[doc = $doc:literal] $name:ident = $path:literal, $weight:ident, $input:ty => $output:ty;)*) => {
         $(
-            $(#[$doc])*
+            #[doc = $doc]
             #[derive(Clone, Copy, Debug)]
             pub struct $name;
 
@@ -69,6 +72,11 @@ macro_rules! endpoints {
 
         /// The names of all operations that answer with JSON.
         pub const NAMES: &[&str] = &[$($path),*];
+
+        /// Describes all of them.
+        pub(crate) fn describe(book: &mut Book) {
+            $(book.operation::<$input, $output>($path, $doc);)*
+        }
     };
 }
 
@@ -173,6 +181,18 @@ endpoints! {
     CancelJob = "job.cancel", Light, input::OneJob => ();
     /// Sets or lifts a legal hold.
     LegalHold = "legal-hold", Light, input::LegalHold => ();
+}
+
+/// The path of attachments: bytes go in by `POST`, and come out by `GET` with their hash behind.
+pub const ATTACH: &str = "attachment";
+
+/// An attachment that was taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attached {
+    /// The hash of its bytes, by which messages name it.
+    pub blob: BlobHash,
+    /// Its size in bytes.
+    pub size: u64,
 }
 
 /// The path of the stream of changes.

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, StreamExt};
+use futures::{Stream, TryStreamExt};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::de::DeserializeOwned;
+use yore_domain::BlobHash;
 use yore_engine::Secret;
 
-use crate::api::{self, Endpoint, Event, Weight};
+use crate::api::{self, Attached, Endpoint, Event, Weight};
 use crate::connect::Connector;
 use crate::error::{Error, Refusal, Refused, Result};
 use crate::target::Target;
@@ -25,6 +28,9 @@ use crate::{input, sse};
 const ANSWER: usize = 256 << 20;
 const LIGHT_TIME: Duration = Duration::from_secs(60);
 const HEAVY_TIME: Duration = Duration::from_secs(900);
+
+/// A body on its way to the server.
+type Sent = BoxBody<Bytes, std::io::Error>;
 
 /// What the client presents with each call.
 #[derive(Clone, Default)]
@@ -51,7 +57,7 @@ impl fmt::Debug for Credential {
 /// A connection to a server. Cheap to clone; clones share the connections.
 #[derive(Clone)]
 pub struct Client {
-    pool: Pool<Connector, Full<Bytes>>,
+    pool: Pool<Connector, Sent>,
     target: Target,
     credential: Credential,
     vault: Option<HeaderValue>,
@@ -179,8 +185,54 @@ impl Client {
         Ok(sse::events(response.into_body()))
     }
 
-    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>> {
-        let mut request = Request::new(Full::new(body));
+    /// Stores an attachment, sending it as it is read. A message that names it makes it seen.
+    pub async fn attach<S>(&self, bytes: S) -> Result<Attached>
+    where
+        S: Stream<Item = std::io::Result<Bytes>> + Send + Sync + 'static,
+    {
+        let body = BodyExt::boxed(StreamBody::new(bytes.map_ok(Frame::data)));
+        let path = format!("{}{}", api::PREFIX, api::ATTACH);
+        let mut request = self.with_body(Method::POST, &path, body)?;
+        let kind = HeaderValue::from_static("application/octet-stream");
+        request.headers_mut().insert(CONTENT_TYPE, kind);
+        let response = self.send(request, HEAVY_TIME).await?;
+        match response.status() {
+            StatusCode::OK => read(response).await,
+            _ => Err(refusal(response).await),
+        }
+    }
+
+    /// Reads an attachment, piece by piece.
+    pub async fn attachment(&self, blob: BlobHash) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let path = format!("{}{}/{blob}", api::PREFIX, api::ATTACH);
+        let request = self.request(Method::GET, &path, Bytes::new())?;
+        let response = self.send(request, LIGHT_TIME).await?;
+        if response.status() != StatusCode::OK {
+            return Err(refusal(response).await);
+        }
+        let pieces = response.into_body().into_data_stream();
+        Ok(pieces.map_err(|error| Error::Answer(deepest(&error))).boxed())
+    }
+
+    /// Sends a request of another protocol to a path of the server, with this client's
+    /// credential, and returns the answer as it comes.
+    pub async fn forward(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<BoxStream<'static, std::io::Result<Bytes>>>> {
+        let (parts, body) = request.into_parts();
+        let mut sent = self.request(parts.method, parts.uri.path(), body)?;
+        sent.headers_mut().extend(parts.headers);
+        let response = self.send(sent, HEAVY_TIME).await?;
+        Ok(response.map(|body| body.into_data_stream().map_err(std::io::Error::other).boxed()))
+    }
+
+    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Sent>> {
+        self.with_body(method, path, Full::new(body).map_err(|never| match never {}).boxed())
+    }
+
+    fn with_body(&self, method: Method, path: &str, body: Sent) -> Result<Request<Sent>> {
+        let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = self.target.uri(path)?;
         let headers = request.headers_mut();
@@ -200,11 +252,7 @@ impl Client {
         Ok(request)
     }
 
-    async fn send(
-        &self,
-        request: Request<Full<Bytes>>,
-        time: Duration,
-    ) -> Result<Response<Incoming>> {
+    async fn send(&self, request: Request<Sent>, time: Duration) -> Result<Response<Incoming>> {
         let sent = tokio::time::timeout(time, self.pool.request(request));
         sent.await.map_err(|_| Error::Timeout(time))?.map_err(|error| Error::Unreachable {
             target: self.target.to_string(),

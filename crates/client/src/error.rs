@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::HoldId;
 
@@ -62,7 +63,7 @@ impl Error {
 }
 
 /// What a server says when it does not do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
     /// The HTTP status; not part of the body.
     #[serde(skip)]
@@ -80,7 +81,7 @@ pub struct Refusal {
 }
 
 /// The body of a refusal.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// What happened.
     pub error: Refusal,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::conversation::{Conversation as Head, Message};
 use yore_domain::hold::{HoldState, Rule};
@@ -18,7 +19,7 @@ use yore_engine::{Decision, DryRun, Item, Reference, TokenKind, Wish};
 macro_rules! inputs {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
     )*};
@@ -294,6 +295,6 @@ inputs! {
 }
 
 /// No input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}

@@ -15,6 +15,7 @@ mod client;
 mod connect;
 mod error;
 pub mod input;
+pub mod openapi;
 mod sse;
 mod target;
 

@@ -21,8 +21,9 @@ use yore_domain::Error;
 use yore_engine::Engine;
 use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
+use yore_ump::Ump;
 
-use crate::config::{Config, Limits, Metrics as Audience};
+use crate::config::{Config, Limits, Listen, Metrics as Audience};
 use crate::guard::{self, Guard};
 use crate::metrics::Metrics;
 use crate::{operations, reply};
@@ -33,6 +34,7 @@ pub(crate) struct App(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    ump: Arc<Ump>,
     surface: Surface,
     config: Config,
     guard: Guard,
@@ -55,8 +57,10 @@ impl App {
             time: Duration::from_secs(request_seconds),
             heavy_time: Duration::from_secs(heavy_seconds),
         };
-        let registry = Arc::new(Registry::default());
+        let ump = Arc::new(Ump::new(engine.clone(), yore_ump::Options::default()));
+        let registry = Arc::new(Registry::new(vec![Box::new((*ump).clone())]));
         Self(Arc::new(Inner {
+            ump,
             surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
@@ -83,6 +87,20 @@ impl App {
     /// What every crate with routes gets.
     pub(crate) fn surface(&self) -> &Surface {
         &self.0.surface
+    }
+
+    /// The routes of every protocol besides the native one.
+    fn protocols(&self) -> Router<Self> {
+        let surface = self.surface();
+        let Listen { hosts, origins, .. } = &self.config().listen;
+        let mcp = yore_mcp::Options {
+            hosts: hosts.clone(),
+            origins: origins.clone(),
+            ..yore_mcp::Options::default()
+        };
+        yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
+            .merge(yore_mcp::routes(surface.clone(), mcp))
+            .with_state(())
     }
 
     /// The number of open connections.
@@ -125,6 +143,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/health", get(health))
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
+        .merge(app.protocols())
         .fallback(async || reply::refusal(&Error::NotFound))
         .method_not_allowed_fallback(async || {
             let status = StatusCode::METHOD_NOT_ALLOWED;

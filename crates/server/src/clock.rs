@@ -22,10 +22,15 @@ struct State {
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
-        let machine = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros);
+        let machine = self.machine().micros();
         Timestamp::from_micros(self.0.lock().step(machine, Instant::now()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+    fn machine(&self) -> Timestamp {
+        let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros);
+        Timestamp::from_micros(micros)
     }
 }
 

@@ -84,6 +84,8 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of a request that brings much, such as an import. Default: 16 MiB.
     pub heavy_body: usize,
+    /// Bytes of an attachment; 256 MiB at most. Default: 64 MiB.
+    pub attachment: u64,
     /// Nesting of a request's JSON. Default: 32.
     pub depth: usize,
     /// Seconds a request may take. Default: 30.
@@ -147,6 +149,7 @@ impl Default for Limits {
         Self {
             body: 2 << 20,
             heavy_body: 16 << 20,
+            attachment: 64 << 20,
             depth: 32,
             request_seconds: 30,
             heavy_seconds: 600,

@@ -15,6 +15,9 @@ pub enum Error {
     /// The master key could not be obtained.
     #[error("master key: {0}")]
     Key(String),
+    /// A file that can be made anew is not what it should be.
+    #[error("{0}")]
+    Damaged(String),
     /// Another process holds the data directory.
     #[error("another process uses the data directory {} (pid {pid})", data.display())]
     InUse {

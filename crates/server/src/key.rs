@@ -127,10 +127,12 @@ fn salt(data: &Path) -> Result<Vec<u8>> {
         }
     }
     let text = std::fs::read_to_string(&path).map_err(Error::file(&path))?;
-    encode::from_hex(text.trim())
-        .ok()
-        .filter(|salt| salt.len() == 16)
-        .ok_or_else(|| Error::Key(format!("{} is damaged", path.display())))
+    encode::from_hex(text.trim()).ok().filter(|salt| salt.len() == 16).ok_or_else(|| {
+        Error::Damaged(format!(
+            "{} is damaged: remove it, a new one is made at the next start",
+            path.display()
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! The native API: each operation's way into the engine.
 
+mod attach;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use axum::routing::post;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
 use futures::future::BoxFuture;
 use yore_client::api::{self, Endpoint};
-use yore_client::input;
+use yore_client::{input, openapi};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, Result};
 use yore_engine::{Call, Engine};
@@ -79,6 +82,16 @@ pub(crate) fn routes() -> Router<App> {
         LegalHold
     }
     .route(&path(api::WATCH), post(watch::follow))
+    .route(&path(api::ATTACH), post(attach::put))
+    .route(&format!("{}/{{blob}}", path(api::ATTACH)), get(attach::get))
+    .route(openapi::PATH, get(described))
+}
+
+/// The description of this API, which is no secret.
+async fn described() -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document().to_string());
+    let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (kind, DOCUMENT.as_str()).into_response()
 }
 
 fn path(name: &str) -> String {

@@ -28,7 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("memorywire", &["domain", "canon", "engine", "http", "router"]),
     ("oamp", PROTOCOL),
     ("omp", PROTOCOL),
-    ("mcp", PROTOCOL),
+    ("mcp", &["domain", "canon", "engine", "client", "http"]),
     ("uamp", PROTOCOL),
     ("server", ASSEMBLY),
     ("cli", ASSEMBLY_AND_SERVER),

@@ -3,15 +3,15 @@
 use clap::Subcommand;
 use yore_client::api::{self, GrantRequest};
 use yore_client::input::{self, Nothing};
-use yore_domain::class::{Label, Sensitivity};
-use yore_domain::grant::{Grant, Labels, Verb, Verbs};
+use yore_domain::class::Label;
+use yore_domain::grant::{Grant, Labels, Verb};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, GrantId, Span};
 
 use crate::app::{App, Session};
+use crate::authority::{self, Bounds, state, verbs};
 use crate::failure::{Failure, Result};
-use crate::filter::{said, sensitivity};
-use crate::output::{BAD, GOOD, HEAD, ID, Table, WARN, cell, raw, short, styled};
+use crate::output::{HEAD, ID, Table, cell, short, styled};
 use crate::{prefix, show, when};
 
 /// Options of `yore grant`.
@@ -54,7 +54,7 @@ enum What {
         #[arg(long, value_name = "SPAN", value_parser = when::span)]
         by: Span,
     },
-    /// Take a grant back, at once and everywhere
+    /// Take a grant back, at once and everywhere, with all that were given under it
     Revoke {
         /// The grants
         #[arg(required = true)]
@@ -65,7 +65,7 @@ enum What {
 #[derive(Debug, clap::Args)]
 struct Issue {
     /// Whom it is for
-    #[arg(long, value_name = "NAME", value_parser = agent)]
+    #[arg(long, value_name = "NAME", value_parser = authority::agent)]
     agent: AgentId,
     /// Labels it may read, or any
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
@@ -74,55 +74,18 @@ struct Issue {
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
     write: Vec<String>,
     /// What it may do [default: read and write as --read and --write say]
-    #[arg(long, value_delimiter = ',', value_name = "VERBS", value_parser = verb)]
+    #[arg(long, value_delimiter = ',', value_name = "VERBS", value_parser = authority::verb)]
     verbs: Vec<Verb>,
-    /// The highest sensitivity it touches
-    #[arg(long, default_value = "internal", value_name = "CLASS", value_parser = sensitivity)]
-    max: Sensitivity,
     /// Only this user's memories
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Only this project's memories
-    #[arg(long, short, value_name = "NAME")]
-    project: Option<String>,
-    /// How long it holds, such as 1h or 7d [default: until it is revoked]
-    #[arg(long, value_name = "SPAN", value_parser = when::span)]
-    ttl: Option<Span>,
-    /// A note for people
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
-}
-
-/// Reads the name of an agent.
-pub(crate) fn agent(text: &str) -> Result<AgentId, String> {
-    AgentId::new(text).map_err(said)
-}
-
-/// Reads a verb.
-pub(crate) fn verb(text: &str) -> Result<Verb, String> {
-    Verb::parse(text).map_err(said)
-}
-
-/// Reads a list of labels, where `any` and `*` mean every one.
-pub(crate) fn labels(words: &[String]) -> Result<Labels> {
-    if words.iter().any(|word| word == "any" || word == "*") {
-        return Ok(Labels::Any);
-    }
-    let labels: Result<Vec<Label>, _> = words.iter().map(|word| Label::new(word.trim())).collect();
-    Ok(Labels::Under(labels?))
+    #[command(flatten)]
+    bounds: Bounds,
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.what {
-        What::Issue(issue) => {
-            let request = request(*issue)?;
-            let mut session = app.session().await?;
-            let issued = session.change::<api::IssueGrant>(request).await?;
-            app.out.either(&issued, |issued| {
-                told(app, &issued.grant);
-                raw(&issued.token)
-            })
-        }
+        What::Issue(issue) => authority::issue(app, request(*issue)?).await,
         What::List { all } => list(app, all).await,
         What::Show { id } => {
             let mut session = app.session().await?;
@@ -145,12 +108,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
                 session.change::<api::RevokeGrant>(input::OneGrant { grant }).await?;
                 revoked.push(grant);
             }
-            let done = serde_json::json!({ "revoked": revoked });
-            app.out.either(&done, |_| {
-                revoked.iter().try_for_each(|id| {
-                    app.out.line(format!("{GOOD}revoked{GOOD:#}  {ID}{id}{ID:#}"))
-                })
-            })
+            authority::revoked(&app.out, &revoked)
         }
     }
 }
@@ -166,33 +124,9 @@ fn request(issue: Issue) -> Result<GrantRequest> {
             "say what it may --read or --write, such as --read work.calendar or --read any",
         ));
     }
-    Ok(GrantRequest {
-        agent: issue.agent,
-        verbs: Verbs::of(&verbs),
-        read: labels(&issue.read)?,
-        write: labels(&issue.write)?,
-        ceiling: issue.max,
-        scope: ScopeRule {
-            user: issue.user,
-            project: issue.project,
-            agent: None,
-            visibility: None,
-        },
-        ttl: issue.ttl,
-        note: issue.note,
-    })
-}
-
-/// Says on standard error what the token on standard output is for.
-pub(crate) fn told(app: &App, grant: &Grant) {
-    let ends = grant.expires.map_or("until it is revoked".to_owned(), |at| format!("until {at}"));
-    app.out.remark(format!(
-        "grant {} for {}: {}, up to {}, {ends}; the token is shown this once",
-        short(grant.id),
-        grant.agent,
-        verbs(grant.verbs),
-        grant.ceiling.as_str(),
-    ));
+    let labels = (authority::labels(&issue.read)?, authority::labels(&issue.write)?);
+    let scope = ScopeRule { user: issue.user, ..ScopeRule::default() };
+    Ok(issue.bounds.request(issue.agent, &verbs, labels, scope))
 }
 
 async fn list(app: &App, all: bool) -> Result {
@@ -214,7 +148,7 @@ async fn list(app: &App, all: bool) -> Result {
                 cell(grant.agent.to_string()),
                 cell(verbs(grant.verbs)),
                 cell(grant.ceiling.as_str()),
-                state(app, grant),
+                state(&app.out, grant.revoked, grant.expires),
                 cell(format!("{} / {}", reach(&grant.read), reach(&grant.write))),
             ]);
         }
@@ -230,7 +164,7 @@ fn show_grant(app: &App, grant: &Grant) -> Result {
         ("reads", reach(&grant.read)),
         ("writes", reach(&grant.write)),
         ("up to", grant.ceiling.as_str().to_owned()),
-        ("state", state(app, grant).0),
+        ("state", state(&app.out, grant.revoked, grant.expires).0),
         ("issued", format!("{} by {}", app.out.ago(grant.issued), grant.issuer)),
     ];
     let scope = [("user", &grant.scope.user), ("project", &grant.scope.project)];
@@ -241,25 +175,11 @@ fn show_grant(app: &App, grant: &Grant) -> Result {
     show::members(&app.out, &rows)
 }
 
-fn verbs(verbs: Verbs) -> String {
-    verbs.iter().map(Verb::as_str).collect::<Vec<_>>().join(",")
-}
-
 fn reach(labels: &Labels) -> String {
     match labels {
         Labels::Any => "any".to_owned(),
         Labels::Under(labels) if labels.is_empty() => "nothing".to_owned(),
         Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
-    }
-}
-
-fn state(app: &App, grant: &Grant) -> (String, anstyle::Style) {
-    let now = app.out.now;
-    match (grant.revoked, grant.expires) {
-        (Some(at), _) if at <= now => styled(format!("revoked {}", app.out.ago(at)), BAD),
-        (_, Some(at)) if at <= now => styled(format!("ended {}", app.out.ago(at)), WARN),
-        (_, Some(at)) => styled(format!("ends {}", app.out.ago(at)), GOOD),
-        (_, None) => styled("holds", GOOD),
     }
 }
 

@@ -17,16 +17,17 @@ Examples:
   yore serve
   yore serve --data ~/work-memory --listen 127.0.0.1:0
   yore serve --listen off --tls-listen 0.0.0.0:7443
+  yore serve --passphrase
 
 Plain HTTP is for this machine alone; other machines are served over TLS. The first start makes the
 vault, a master key that only you can read, and an owner token that is shown once. SIGTERM and
 Ctrl-C let requests under way finish.")]
 pub(crate) struct Args {
-    /// Where to listen for plain HTTP, or off; port 0 picks a free one [default: 127.0.0.1:7070]
-    #[arg(long, env = "YORE_LISTEN", value_name = "ADDR", hide_env_values = true)]
+    /// Where to listen for plain HTTP, or off; port 0 picks a free one [env: YORE_LISTEN] [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where to listen for TLS, or off; port 0 picks a free one [default: 127.0.0.1:7443]
-    #[arg(long, env = "YORE_TLS_LISTEN", value_name = "ADDR", hide_env_values = true)]
+    /// Where to listen for TLS, or off; port 0 picks a free one [env: YORE_TLS_LISTEN] [default: 127.0.0.1:7443]
+    #[arg(long, value_name = "ADDR")]
     tls_listen: Option<String>,
     /// What the log says: error, warn, info, debug, or a filter [default: info]
     #[arg(long, value_name = "FILTER")]
@@ -46,7 +47,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             layers = layers.set(path, value.as_str());
         }
     }
-    let config = Config::load(layers)?;
+    let config = app.unlocked(Config::load(layers)?)?;
     crate::log(&config.log)?;
     let host = Host::open(config.clone()).await?;
     let listeners = host.listen().await?;
@@ -105,7 +106,9 @@ fn greet(app: &App, config: &Config, note: &Note, first: &First) -> Result {
         base = base.or(Some(format!("https://{https}{pinned}")));
     }
     out.line(format!("  data    {data}"))?;
-    let key = key.map_or("from the environment".to_owned(), |key| key.display().to_string());
+    let key = key.map_or("a passphrase, or from the environment".to_owned(), |key| {
+        key.display().to_string()
+    });
     let made =
         if first.key { "   (made just now: keep a copy, nothing opens without it)" } else { "" };
     out.line(format!("  key     {key}{made}"))?;

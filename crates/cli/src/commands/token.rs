@@ -3,17 +3,15 @@
 use clap::Subcommand;
 use yore_client::api::{self, GrantRequest, TokenKind};
 use yore_client::input::{self, Nothing};
-use yore_domain::class::Sensitivity;
-use yore_domain::grant::{Bearer, Labels, Token, Verb, Verbs};
+use yore_domain::grant::{Bearer, Labels, Verb};
 use yore_domain::scope::{ScopeRule, Visibility};
-use yore_domain::{AgentId, Span, TokenId};
+use yore_domain::{AgentId, TenantId, TokenId};
 
-use super::grant;
 use crate::app::{App, Session};
+use crate::authority::{self, Bounds, Life, state};
 use crate::failure::{Failure, Result};
-use crate::filter::sensitivity;
-use crate::output::{BAD, GOOD, ID, Table, WARN, cell, raw, short, styled};
-use crate::{prefix, when};
+use crate::output::{ID, Table, cell, raw, short, styled};
+use crate::prefix;
 
 /// Options of `yore token`.
 #[derive(Debug, clap::Args)]
@@ -36,9 +34,9 @@ enum What {
     /// Make a token for an agent, with a grant of its own
     Issue(Box<Issue>),
     /// Make a token for the vault's owner, which may do everything
-    Owner(Plain),
-    /// Make a token for a service that acts for every owner
-    Service(Plain),
+    Owner(Life),
+    /// Make a token for a service that acts for every owner of a tenant
+    Service(Service),
     /// List tokens, without their secrets
     List {
         /// Also those that have ended
@@ -56,54 +54,37 @@ enum What {
 #[derive(Debug, clap::Args)]
 struct Issue {
     /// What it may do: read, write, derive, export, erase, review, grant, audit, admin
-    #[arg(long, required = true, value_delimiter = ',', value_name = "VERBS", value_parser = grant::verb)]
+    #[arg(long, required = true, value_delimiter = ',', value_name = "VERBS", value_parser = authority::verb)]
     verbs: Vec<Verb>,
     /// Only this scope: project=NAME, user=NAME, agent=NAME or visibility=WHO
     #[arg(long, value_delimiter = ',', value_name = "MEMBER=NAME")]
     scope: Vec<String>,
-    /// Only this project's memories
-    #[arg(long, short, value_name = "NAME")]
-    project: Option<String>,
     /// Only memories with these labels [default: any]
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
     labels: Vec<String>,
-    /// The highest sensitivity it touches
-    #[arg(long, default_value = "internal", value_name = "CLASS", value_parser = sensitivity)]
-    max: Sensitivity,
-    /// How long it holds, such as 24h [default: until it is revoked]
-    #[arg(long, value_name = "SPAN", value_parser = when::span)]
-    ttl: Option<Span>,
     /// Whom it is for
-    #[arg(long, default_value = "agent", value_name = "NAME", value_parser = grant::agent)]
+    #[arg(long, default_value = "agent", value_name = "NAME", value_parser = authority::agent)]
     agent: AgentId,
-    /// A note for people
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    #[command(flatten)]
+    bounds: Bounds,
 }
 
 #[derive(Debug, clap::Args)]
-struct Plain {
-    /// How long it holds, such as 24h [default: until it is revoked]
-    #[arg(long, value_name = "SPAN", value_parser = when::span)]
-    ttl: Option<Span>,
-    /// A note for people
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+struct Service {
+    /// The tenant whose owners it acts for [default: the only one of a server without tenants]
+    #[arg(long, value_name = "ID")]
+    tenant: Option<TenantId>,
+    #[command(flatten)]
+    life: Life,
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.what {
-        What::Issue(issue) => {
-            let request = request(*issue)?;
-            let mut session = app.session().await?;
-            let issued = session.change::<api::IssueGrant>(request).await?;
-            app.out.either(&issued, |issued| {
-                grant::told(app, &issued.grant);
-                raw(&issued.token)
-            })
+        What::Issue(issue) => authority::issue(app, request(*issue)?).await,
+        What::Owner(life) => make(app, TokenKind::Owner, life).await,
+        What::Service(Service { tenant, life }) => {
+            make(app, TokenKind::Service(tenant.unwrap_or(TenantId::DEFAULT)), life).await
         }
-        What::Owner(plain) => make(app, TokenKind::Owner, plain).await,
-        What::Service(plain) => make(app, TokenKind::Service, plain).await,
         What::List { all } => list(app, all).await,
         What::Revoke { id } => {
             let mut session = app.session().await?;
@@ -113,19 +94,14 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
                 session.change::<api::RevokeToken>(input::OneToken { token }).await?;
                 revoked.push(token);
             }
-            let done = serde_json::json!({ "revoked": revoked });
-            app.out.either(&done, |_| {
-                revoked.iter().try_for_each(|id| {
-                    app.out.line(format!("{GOOD}revoked{GOOD:#}  {ID}{id}{ID:#}"))
-                })
-            })
+            authority::revoked(&app.out, &revoked)
         }
     }
 }
 
-async fn make(app: &App, kind: TokenKind, plain: Plain) -> Result {
+async fn make(app: &App, kind: TokenKind, life: Life) -> Result {
     let mut session = app.session().await?;
-    let request = input::IssueToken { kind, ttl: plain.ttl, note: plain.note };
+    let request = input::IssueToken { kind, ttl: life.ttl, note: life.note };
     let token = session.change::<api::IssueToken>(request).await?;
     let done = serde_json::json!({ "token": token });
     app.out.either(&done, |_| {
@@ -135,7 +111,7 @@ async fn make(app: &App, kind: TokenKind, plain: Plain) -> Result {
 }
 
 fn request(issue: Issue) -> Result<GrantRequest> {
-    let mut scope = ScopeRule { project: issue.project, ..ScopeRule::default() };
+    let mut scope = ScopeRule::default();
     for rule in &issue.scope {
         let wrong = || {
             Failure::usage(format!("--scope {rule}: not a scope"))
@@ -151,17 +127,9 @@ fn request(issue: Issue) -> Result<GrantRequest> {
             _ => return Err(wrong()),
         }
     }
-    let labels = if issue.labels.is_empty() { Labels::Any } else { grant::labels(&issue.labels)? };
-    Ok(GrantRequest {
-        agent: issue.agent,
-        verbs: Verbs::of(&issue.verbs),
-        read: labels.clone(),
-        write: labels,
-        ceiling: issue.max,
-        scope,
-        ttl: issue.ttl,
-        note: issue.note,
-    })
+    let labels =
+        if issue.labels.is_empty() { Labels::Any } else { authority::labels(&issue.labels)? };
+    Ok(issue.bounds.request(issue.agent, &issue.verbs, (labels.clone(), labels), scope))
 }
 
 async fn list(app: &App, all: bool) -> Result {
@@ -186,21 +154,12 @@ async fn list(app: &App, all: bool) -> Result {
                 styled(short(token.id), ID),
                 cell(bearer),
                 cell(app.out.ago(token.issued)),
-                state(app, token),
+                state(&app.out, token.revoked, token.expires),
                 cell(token.note.clone().unwrap_or_default()),
             ]);
         }
         app.out.table(&table)
     })
-}
-
-fn state(app: &App, token: &Token) -> (String, anstyle::Style) {
-    match (token.revoked, token.expires) {
-        (Some(at), _) if at <= app.out.now => styled("revoked", BAD),
-        (_, Some(at)) if at <= app.out.now => styled(format!("ended {}", app.out.ago(at)), WARN),
-        (_, Some(at)) => styled(format!("ends {}", app.out.ago(at)), GOOD),
-        (_, None) => styled("holds", GOOD),
-    }
 }
 
 async fn find(session: &mut Session<'_>, text: &str) -> Result<TokenId> {

@@ -36,7 +36,12 @@ impl Home {
 
     /// A command with this home's surroundings, on its data directory.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_yore"));
+        self.outside(env!("CARGO_BIN_EXE_yore"), args)
+    }
+
+    /// Another program with this home's surroundings.
+    pub(crate) fn outside(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("YORE_") {
                 command.env_remove(name);
@@ -150,7 +155,7 @@ pub(crate) fn check(ended: &Ended, code: i32, words: &[&str]) {
     assert!(!ended.err.contains("panicked"), "{ended:?}");
 }
 
-fn ended(output: Output) -> Ended {
+pub(crate) fn ended(output: Output) -> Ended {
     Ended {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8(output.stdout).unwrap(),

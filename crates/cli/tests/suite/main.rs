@@ -4,7 +4,10 @@
 mod bad_input;
 mod common;
 mod daemon;
+mod disk;
 mod first_use;
+mod following;
 mod governance;
 mod keeping;
+mod keys;
 mod shape;

@@ -49,7 +49,7 @@ fn errors_are_json_too() {
 fn every_answer_in_json_is_json() {
     let home = Home::new();
     let id = home.remember(&["tea, no sugar"]);
-    let documents: [&[&str]; 16] = [
+    let documents: [&[&str]; 19] = [
         &["recall", "tea"],
         &["search", "tea"],
         &["context", "tea"],
@@ -60,6 +60,9 @@ fn every_answer_in_json_is_json() {
         &["review", "rule", "list"],
         &["grant", "list", "--all"],
         &["token", "list", "--all"],
+        &["legal-hold", "set", &id],
+        &["key", "rotate"],
+        &["job", "list"],
         &["audit", "list"],
         &["audit", "verify"],
         &["config", "check"],

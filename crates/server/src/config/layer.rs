@@ -25,8 +25,8 @@ const VARIABLES: &[(&str, &str, Shape)] = &[
     ("YORE_STRICT_AUDIT", "strict_audit", Shape::Flag),
     ("YORE_EFFORT", "effort", Shape::Text),
     ("YORE_METRICS", "metrics", Shape::Text),
-    ("YORE_HTTP", "listen.http", Shape::Text),
-    ("YORE_HTTPS", "listen.https", Shape::Text),
+    ("YORE_LISTEN", "listen.http", Shape::Text),
+    ("YORE_TLS_LISTEN", "listen.https", Shape::Text),
     ("YORE_SOCKET", "listen.socket", Shape::Flag),
     ("YORE_HOSTS", "listen.hosts", Shape::List),
     ("YORE_ORIGINS", "listen.origins", Shape::List),
@@ -68,10 +68,11 @@ impl Layers {
         }
     }
 
-    /// Takes the variables that `get` knows; `std::env::var` is the usual one.
+    /// Takes the variables that `get` knows; `std::env::var` is the usual one. An empty one
+    /// counts as unset, unless it is the key.
     pub fn env(mut self, get: impl Fn(&str) -> Option<String>) -> Result<Self> {
         for (name, path, shape) in VARIABLES {
-            if let Some(text) = get(name) {
+            if let Some(text) = get(name).filter(|text| !text.is_empty()) {
                 let value = shape.read(name, &text)?;
                 self.layers.push(((*name).to_owned(), nested(path, value)));
             }

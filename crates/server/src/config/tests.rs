@@ -15,7 +15,7 @@ fn flags_lie_over_the_environment_and_that_over_the_file() {
     let config = Config::load(
         Layers::new()
             .file(&file)
-            .env(env(&[("YORE_HTTP", "127.0.0.1:3"), ("YORE_HOSTS", "a.example, b.example")]))
+            .env(env(&[("YORE_LISTEN", "127.0.0.1:3"), ("YORE_HOSTS", "a.example, b.example")]))
             .unwrap()
             .set("listen.http", "127.0.0.1:4"),
     )
@@ -25,6 +25,24 @@ fn flags_lie_over_the_environment_and_that_over_the_file() {
     assert_eq!(config.listen.hosts, ["a.example", "b.example"]);
     assert_eq!(config.log, "warn");
     assert_eq!(config.limits.body, 2 << 20, "what nobody set is the default");
+}
+
+#[test]
+fn the_environment_names_addresses_and_an_empty_variable_is_none() {
+    let pairs = [
+        ("YORE_DATA", "d"),
+        ("YORE_LISTEN", "127.0.0.1:5"),
+        ("YORE_TLS_LISTEN", "off"),
+        ("YORE_SOCKET", ""),
+    ];
+    let config = Config::load(Layers::new().env(env(&pairs)).unwrap()).unwrap();
+    assert_eq!(config.listen.http.to_string(), "127.0.0.1:5");
+    assert_eq!(config.listen.https.to_string(), "off");
+    assert!(config.listen.socket);
+    let empty = [("YORE_DATA", ""), ("YORE_LISTEN", "")];
+    let config = Config::load(Layers::new().set("data", "x").env(env(&empty)).unwrap()).unwrap();
+    assert_eq!(config.data, std::path::Path::new("x"));
+    assert_eq!(config.listen.http.to_string(), "127.0.0.1:7070");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod api;
 mod attach;
+mod attachments;
 mod lifecycle;
 mod quiet;
 mod refusals;

@@ -1,4 +1,5 @@
 use yore_client::{Client, api, input};
+use yore_domain::memory::Draft;
 use yore_engine::Secret;
 
 use crate::support::{Server, exchange};
@@ -112,6 +113,51 @@ async fn bodies_that_are_not_what_they_should_be_are_400() {
     let token = format!("Bearer {}", server.token.expose());
     let headers = [("Authorization", token.as_str()), ("Content-Type", "text/plain")];
     assert_eq!(server.raw("recall", &headers, RECALL).await.0, 400);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn texts_tags_and_times_beyond_their_limits_are_named() {
+    let server = Server::start().await;
+    let draft = |text: &str, member: &str, value: serde_json::Value| {
+        let mut draft = serde_json::to_value(Draft::text(text)).unwrap();
+        draft[member] = value;
+        serde_json::json!({ "draft": draft }).to_string()
+    };
+    let plain = |text: &str| draft(text, "tags", serde_json::json!([]));
+    let created = |micros: i64| serde_json::json!({ "created": micros });
+    let (status, answer) = server.post("remember", &plain("tea, no sugar")).await;
+    assert_eq!(status, 200, "{answer}");
+    let cases = [
+        (plain(""), 400, "text"),
+        (plain(&"x".repeat((1 << 20) + 1)), 413, "text"),
+        (draft("x", "tags", vec!["t"; 200_000].into()), 413, "tags"),
+        (draft("x", "time", created(i64::MAX)), 400, "years 0 to 9999"),
+        (draft("x", "time", created(-62_167_219_200_000_001)), 400, "years 0 to 9999"),
+        (draft("x", "governance", serde_json::json!({ "labels": [""] })), 400, "label"),
+    ];
+    // A text of 10 MB and a million tags are refused by what they say of their length.
+    for body in [plain(&"x".repeat(10_000_000)), draft("x", "tags", vec!["t"; 1_000_000].into())] {
+        let length = body.len();
+        let head = format!(
+            "POST /api/v1/remember HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n"
+        );
+        let (status, answer) = exchange(server.http(), head.as_bytes()).await;
+        assert!(status == 413 && answer.contains("the request is larger"), "{answer}");
+    }
+    for (body, expected, word) in cases {
+        let (status, answer) = server.post("remember", &body).await;
+        assert_eq!(status, expected, "{}… {answer}", &body[..body.len().min(200)]);
+        assert!(answer.contains(word), "no {word:?} in {answer}");
+    }
+    for micros in [-62_167_219_200_000_000, 253_402_300_799_999_999] {
+        let body = draft(&format!("said at {micros}"), "time", created(micros));
+        assert_eq!(server.post("remember", &body).await.0, 200);
+    }
+    let count = input::Count { filter: Default::default() };
+    let count = server.client().call::<api::Count>(count).await.unwrap();
+    assert_eq!(count, 3, "nothing else was stored");
     server.end().await;
 }
 

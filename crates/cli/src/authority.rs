@@ -1,0 +1,130 @@
+//! What grants and the tokens that stand for them have in common on the command line.
+
+use std::fmt::Display;
+
+use anstyle::Style;
+use serde::Serialize;
+use yore_client::api::{self, GrantRequest};
+use yore_domain::class::{Label, Sensitivity};
+use yore_domain::grant::{Grant, Labels, Verb, Verbs};
+use yore_domain::scope::ScopeRule;
+use yore_domain::{AgentId, Span, Timestamp};
+
+use crate::app::App;
+use crate::failure::Result;
+use crate::filter::{said, sensitivity};
+use crate::output::{BAD, GOOD, ID, Output, WARN, raw, short, styled};
+use crate::when;
+
+/// Bounds of a grant that is given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bounds {
+    /// The highest sensitivity it touches
+    #[arg(long, default_value = "internal", value_name = "CLASS", value_parser = sensitivity)]
+    max: Sensitivity,
+    /// Only this project's memories
+    #[arg(long, short, value_name = "NAME")]
+    project: Option<String>,
+    #[command(flatten)]
+    life: Life,
+}
+
+/// How long something holds, and what people should know about it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Life {
+    /// How long it holds, such as 1h or 7d [default: until it is revoked]
+    #[arg(long, value_name = "SPAN", value_parser = when::span)]
+    pub(crate) ttl: Option<Span>,
+    /// A note for people
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+}
+
+impl Bounds {
+    /// Returns the request for a grant within these bounds.
+    pub(crate) fn request(
+        self,
+        agent: AgentId,
+        verbs: &[Verb],
+        (read, write): (Labels, Labels),
+        scope: ScopeRule,
+    ) -> GrantRequest {
+        GrantRequest {
+            agent,
+            verbs: Verbs::of(verbs),
+            read,
+            write,
+            ceiling: self.max,
+            scope: ScopeRule { project: self.project.or(scope.project), ..scope },
+            ttl: self.life.ttl,
+            note: self.life.note,
+        }
+    }
+}
+
+/// Reads the name of an agent.
+pub(crate) fn agent(text: &str) -> Result<AgentId, String> {
+    AgentId::new(text).map_err(said)
+}
+
+/// Reads a verb.
+pub(crate) fn verb(text: &str) -> Result<Verb, String> {
+    Verb::parse(text).map_err(said)
+}
+
+/// Reads a list of labels, where `any` and `*` mean every one.
+pub(crate) fn labels(words: &[String]) -> Result<Labels> {
+    if words.iter().any(|word| word == "any" || word == "*") {
+        return Ok(Labels::Any);
+    }
+    let labels: Result<Vec<Label>, _> = words.iter().map(|word| Label::new(word.trim())).collect();
+    Ok(Labels::Under(labels?))
+}
+
+/// Returns the words for verbs.
+pub(crate) fn verbs(verbs: Verbs) -> String {
+    verbs.iter().map(Verb::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// Gives a grant; only its token goes to standard output.
+pub(crate) async fn issue(app: &App, request: GrantRequest) -> Result {
+    let mut session = app.session().await?;
+    let issued = session.change::<api::IssueGrant>(request).await?;
+    app.out.either(&issued, |issued| {
+        told(app, &issued.grant);
+        raw(&issued.token)
+    })
+}
+
+/// Says on standard error what the token on standard output is for.
+fn told(app: &App, grant: &Grant) {
+    let ends = grant.expires.map_or("until it is revoked".to_owned(), |at| format!("until {at}"));
+    app.out.remark(format!(
+        "grant {} for {}: {}, up to {}, {ends}; the token is shown this once",
+        short(grant.id),
+        grant.agent,
+        verbs(grant.verbs),
+        grant.ceiling.as_str(),
+    ));
+}
+
+/// Says what was taken back.
+pub(crate) fn revoked<T: Display + Serialize>(out: &Output, ids: &[T]) -> Result {
+    out.either(&serde_json::json!({ "revoked": ids }), |_| {
+        ids.iter().try_for_each(|id| out.line(format!("{GOOD}revoked{GOOD:#}  {ID}{id}{ID:#}")))
+    })
+}
+
+/// Says whether something still holds, and until when.
+pub(crate) fn state(
+    out: &Output,
+    revoked: Option<Timestamp>,
+    expires: Option<Timestamp>,
+) -> (String, Style) {
+    match (revoked, expires) {
+        (Some(at), _) if at <= out.now => styled(format!("revoked {}", out.ago(at)), BAD),
+        (_, Some(at)) if at <= out.now => styled(format!("ended {}", out.ago(at)), WARN),
+        (_, Some(at)) => styled(format!("ends {}", out.ago(at)), GOOD),
+        (_, None) => styled("holds", GOOD),
+    }
+}
