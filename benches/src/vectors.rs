@@ -1,7 +1,8 @@
 //! How much of what exact search finds the vector part of the index finds too.
 //!
 //! Rows are mixtures of real transformer vectors with noise, questions are transformer vectors
-//! of questions about the texts that were mixed. Exact means cosine of the floats before any
+//! of questions about the texts that were mixed: generated sentences, or the turns and questions
+//! of a dialogue benchmark when `YORE_TESTDATA` names a folder that has one. Exact means cosine of the floats before any
 //! rounding; a scan of all rows in int8 says how much of a loss is rounding and how much the
 //! index's own short cuts.
 
@@ -45,10 +46,21 @@ pub(crate) fn recall_at_10(
     bases: usize,
     asked: usize,
 ) -> Result<Shares> {
-    let embed = |text: String| builtin().transformer.embed(&text).to_floats();
-    let texts: Vec<Vec<f32>> = (0..bases).map(|number| embed(corpus.memory(number))).collect();
-    let queries: Vec<Vec<f32>> =
-        (0..asked).map(|number| embed(corpus.question(bases, number))).collect();
+    let embed = |text: &String| builtin().transformer.embed(text).to_floats();
+    let (texts, questions) = match dialogue()? {
+        Some((mut texts, mut questions)) => {
+            texts.truncate(bases);
+            questions.truncate(asked);
+            (texts, questions)
+        }
+        None => (
+            (0..bases).map(|number| corpus.memory(number)).collect(),
+            (0..asked).map(|number| corpus.question(bases, number)).collect(),
+        ),
+    };
+    let asked = questions.len();
+    let texts: Vec<Vec<f32>> = texts.iter().map(embed).collect();
+    let queries: Vec<Vec<f32>> = questions.iter().map(embed).collect();
     let mut exact = vec![Vec::<(f32, u64)>::new(); asked];
     let mut index = Index::new(queries.first().map_or(0, Vec::len));
     let mut rows = Rows::default();
@@ -72,6 +84,37 @@ pub(crate) fn recall_at_10(
     }
     let share = |hits: usize| hits as f64 / (asked * NEAREST) as f64;
     Ok(Shares { index: share(by_index), int8: share(by_int8) })
+}
+
+/// Turns and questions of the dialogues, when they are at hand; they are never part of this.
+fn dialogue() -> Result<Option<(Vec<String>, Vec<String>)>> {
+    let Some(place) = std::env::var_os("YORE_TESTDATA") else { return Ok(None) };
+    let path = std::path::Path::new(&place).join("bench/locomo-dev.json");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let value = serde_json::from_slice(&std::fs::read(path)?)?;
+    let (mut texts, mut questions) = (Vec::new(), Vec::new());
+    collect(&value, "text", &mut texts);
+    collect(&value, "question", &mut questions);
+    Ok(Some((texts, questions)))
+}
+
+fn collect(value: &serde_json::Value, member: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                match value.as_str() {
+                    Some(text) if name == member => found.push(text.to_owned()),
+                    _ => collect(value, member, found),
+                }
+            }
+        }
+        serde_json::Value::Array(items) => {
+            items.iter().for_each(|item| collect(item, member, found));
+        }
+        _ => {}
+    }
 }
 
 fn put(index: &mut Index, key: u64, dense: Vector<'_>) -> Result<()> {

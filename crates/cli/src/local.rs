@@ -16,7 +16,7 @@ use crate::progress;
 /// How long a command that became the server waits for others before it ends.
 const LINGER_MILLIS: u64 = 100;
 /// The same for a command that goes on: the vault stays open between its requests.
-const STAY_MILLIS: u64 = 3_600_000;
+const STAY_MILLIS: u64 = 2_000;
 /// What takes longer than this is explained.
 const NOTICEABLE: Duration = Duration::from_millis(1500);
 

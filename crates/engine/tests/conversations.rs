@@ -154,6 +154,41 @@ async fn an_attachment_is_seen_through_a_message_that_names_it() {
 }
 
 #[tokio::test]
+async fn an_agent_names_only_attachments_it_sees_or_brought() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let secret = vault.engine.attach(&owner, b"a picture of mine".to_vec()).await.unwrap();
+    let naming = |blob| {
+        let mut said = message("see this");
+        said.attachments = vec![Attachment {
+            filename: "a.png".into(),
+            media_type: "image/png".into(),
+            blob: Some(blob),
+            size: None,
+            foreign: Default::default(),
+        }];
+        vec![said]
+    };
+    vault.engine.converse(&owner, conversation("health"), naming(secret)).await.unwrap();
+    let agent = vault
+        .agent(|grant| {
+            grant.verbs = Verbs::of(&[Verb::Read, Verb::Write]);
+            grant.read = under("work");
+            grant.write = under("work");
+        })
+        .await;
+    let missing = BlobHash::of(b"never stored");
+    let told = |refused: yore_domain::Result<_>| refused.map(drop).unwrap_err().to_string();
+    let hidden = vault.engine.converse(&agent.call, conversation("work"), naming(secret)).await;
+    let absent = vault.engine.converse(&agent.call, conversation("work"), naming(missing)).await;
+    assert_eq!(told(hidden), told(absent), "hidden and missing are the same");
+    let own = vault.engine.attach(&agent.call, b"a picture of its own".to_vec()).await.unwrap();
+    vault.engine.converse(&agent.call, conversation("work"), naming(own)).await.unwrap();
+    assert_eq!(vault.engine.attachment(&agent.call, own).await.unwrap(), b"a picture of its own");
+    vault.engine.converse(&agent.call, conversation("work"), naming(own)).await.unwrap();
+}
+
+#[tokio::test]
 async fn an_upload_takes_any_pieces_and_as_long_as_it_needs() {
     let vault = Vault::new().await;
     let owner = vault.owner();

@@ -1,8 +1,8 @@
 //! The file binding: `*.ump.json`, one record per line, and `*.ump.md`.
 //!
 //! Every form holds whole records and gives them back as they were, to the last blank of their
-//! text. Nothing here opens a file: texts come in and go out. [`exchange`] turns records into
-//! what the engine imports and back, [`notes`] reads what people wrote for other tools.
+//! text. Nothing here opens a file: texts come in and go out. `exchange` turns records into
+//! what the engine imports and back, `notes` reads what people wrote for other tools.
 
 mod exchange;
 mod front;

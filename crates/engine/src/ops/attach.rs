@@ -161,7 +161,9 @@ impl Upload {
     async fn step(&self, step: Step) -> Result<()> {
         let call = self.engine.renewed(&self.call);
         self.engine
-            .change(&call, need(), step, |_, _, _, step| Box::pin(async move { Ok(planned(step)) }))
+            .change(&call, need(), step, |_, session, _, step| {
+                Box::pin(async move { Ok(planned(session, step)) })
+            })
             .await
     }
 }
@@ -170,7 +172,12 @@ fn need() -> Need {
     Need::one("attach", Verb::Write)
 }
 
-fn planned(step: &Step) -> Planned<()> {
+/// The setting that says an agent brought an attachment, so that its messages may name it.
+pub(crate) fn brought(agent: &str, blob: BlobHash) -> String {
+    format!("brought:{agent}:{blob}")
+}
+
+fn planned(session: &Session, step: &Step) -> Planned<()> {
     match step {
         Step::Pieces { staged, first, bytes } => {
             let pieces = (*first..).zip(bytes.chunks(PIECE));
@@ -186,8 +193,12 @@ fn planned(step: &Step) -> Planned<()> {
             Planned::done((), writes).traced(trace)
         }
         Step::Name { staged, blob, size } => {
-            let write = Write::BlobNamed { staged: *staged, blob: *blob, size: *size };
-            Planned::done((), vec![write]).traced(Trace::default().with("bytes", *size))
+            let mut writes = vec![Write::BlobNamed { staged: *staged, blob: *blob, size: *size }];
+            if !session.is_owner() {
+                let name = brought(session.namespace(), *blob);
+                writes.push(Write::Setting(name, true.into()));
+            }
+            Planned::done((), writes).traced(Trace::default().with("bytes", *size))
         }
     }
 }

@@ -13,6 +13,7 @@ use yore_policy::Need;
 use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
+use super::attach::brought;
 use super::get::conversation_named;
 use super::list::bounded;
 use super::remember::text_indexing;
@@ -177,6 +178,26 @@ async fn erasable(session: &Session, snapshot: &dyn Snapshot, id: ConversationId
     Ok(messages)
 }
 
+/// Naming an attachment makes it seen, so an agent names only what it sees or brought itself.
+/// What it does not see and what is not there are refused alike.
+async fn attachments_are_its_own(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    messages: &[Message],
+) -> Result<()> {
+    if session.is_owner() {
+        return Ok(());
+    }
+    let named = messages.iter().flat_map(|message| &message.attachments);
+    for blob in named.filter_map(|attachment| attachment.blob) {
+        let brought = snapshot.setting(&brought(session.namespace(), blob)).await?.is_some();
+        if !brought && snapshot.blob(blob).await?.is_none() {
+            return Err(Error::invalid("attachments", "no such attachment"));
+        }
+    }
+    Ok(())
+}
+
 /// Plans appending. What is there already stays as it is, so that a retry changes nothing.
 pub(crate) async fn append(
     engine: &Engine,
@@ -191,6 +212,7 @@ pub(crate) async fn append(
     }
     messages.iter().try_for_each(Message::validate)?;
     session.permit.may_write(&asked.class())?;
+    attachments_are_its_own(session, snapshot, messages).await?;
     let mut id = conversation_named(session, snapshot, asked.id).await?;
     let known = snapshot.conversation(id).await?.map(|(known, _)| known);
     let mut writes = Vec::new();
