@@ -113,7 +113,10 @@ fn collect(value: &serde_json::Value, member: &str, found: &mut Vec<String>) {
         serde_json::Value::Array(items) => {
             items.iter().for_each(|item| collect(item, member, found));
         }
-        _ => {}
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_) => {}
     }
 }
 
