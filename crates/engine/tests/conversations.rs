@@ -183,9 +183,18 @@ async fn an_agent_names_only_attachments_it_sees_or_brought() {
     let absent = vault.engine.converse(&agent.call, conversation("work"), naming(missing)).await;
     assert_eq!(told(hidden), told(absent), "hidden and missing are the same");
     let own = vault.engine.attach(&agent.call, b"a picture of its own".to_vec()).await.unwrap();
-    vault.engine.converse(&agent.call, conversation("work"), naming(own)).await.unwrap();
+    let talk = conversation("work");
+    let said = vault.engine.converse(&agent.call, talk, naming(own)).await.unwrap();
     assert_eq!(vault.engine.attachment(&agent.call, own).await.unwrap(), b"a picture of its own");
     vault.engine.converse(&agent.call, conversation("work"), naming(own)).await.unwrap();
+    let traces = async || vault.engine.traces(&owner, own.to_string()).await.unwrap().found;
+    assert!(!traces().await.is_empty(), "the hash is in the note of who brought it");
+    let page = PageRequest { limit: 10, ..PageRequest::default() };
+    let talks = vault.engine.conversations(&owner, Filter::default(), page);
+    for (talk, _) in talks.await.unwrap().items {
+        vault.engine.erase_conversation(&owner, talk.id).await.unwrap();
+    }
+    assert!(traces().await.is_empty(), "{}", said.conversation);
 }
 
 #[tokio::test]

@@ -272,15 +272,16 @@ impl Desk {
     /// out; one that fails halfway makes the whole batch start over, each plan fenced in.
     fn transact(&mut self, plans: &[Box<Plan>]) -> Result<Vec<Result<Done, CommitError>>> {
         self.batch("BEGIN IMMEDIATE")?;
-        let start = self.tail.clone();
+        let (start, classes) = (self.tail.clone(), self.classes.len());
         let mut outcomes = Vec::with_capacity(plans.len());
         for plan in plans {
-            let (written, classes) = (self.conn.total_changes(), self.classes.len());
+            let written = self.conn.total_changes();
             let outcome = self.attempt(plan);
             let outcome = self.survive(outcome)?;
             if outcome.is_err() && self.conn.total_changes() != written {
                 self.batch("ROLLBACK")?;
                 self.tail = start;
+                // Classes that an earlier plan of the batch made are undone with it.
                 if self.classes.len() != classes {
                     self.classes.reload(&self.conn)?;
                 }
@@ -365,6 +366,8 @@ impl Desk {
         if !pages.is_empty() {
             let mut books = self.books.write();
             if let Err(error) = Arc::make_mut(&mut books).turn(&self.conn, &pages) {
+                // A grant that was revoked must not go on: without books nobody is let in.
+                *books = Arc::default();
                 tracing::error!(vault = %self.id, %error, "the books of vault {} cannot be read", self.id);
             }
         }

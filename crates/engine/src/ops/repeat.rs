@@ -7,17 +7,23 @@ use yore_policy::Need;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::Mutated;
-use crate::run::caller_of;
+use crate::run::{Trace, caller_of};
 
 impl Engine {
     /// Returns what the call's operation id was answered before, if it was. Whether the request
     /// is the same is for the protocol to say.
     pub async fn answered(&self, call: &Call) -> Result<Option<Mutated>> {
         let Some(id) = &call.operation else { return Ok(None) };
-        let session = self.enter(call, Need::one("repeat", Verb::Write)).await?;
-        let snapshot = self.store().snapshot(&session.permit).await?;
-        let caller = caller_of(&session.permit.actor());
-        let Some(before) = snapshot.operation(&caller, id).await? else { return Ok(None) };
+        let need = Need::one("repeat", Verb::Write);
+        let before = self.look(call, need, id.clone(), |_, session, snapshot, id| {
+            Box::pin(async move {
+                let caller = caller_of(&session.permit.actor());
+                let before = snapshot.operation(&caller, id).await?;
+                let trace = Trace::count(usize::from(before.is_some()));
+                Ok((before, trace))
+            })
+        });
+        let Some(before) = before.await? else { return Ok(None) };
         if let Some(hold) = before.result.get("held") {
             let hold = serde_json::from_value(hold.clone()).map_err(Error::internal)?;
             return Err(Error::Held { hold });

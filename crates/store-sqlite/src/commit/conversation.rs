@@ -7,6 +7,7 @@ use yore_store::plan::{Before, Indexing};
 
 use super::memory::Columns;
 use super::{Commit, missing};
+use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::Effect;
 
@@ -147,9 +148,23 @@ impl Commit<'_> {
         Ok(self.seen(class))
     }
 
-    fn drop_unused_blobs(&self) -> Result<()> {
+    fn drop_unused_blobs(&mut self) -> Result<()> {
         let unused = "SELECT hash FROM blob WHERE size IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob_use.hash = blob.hash)";
+        // Nor does a note stay of who brought it: a hash would still tell what it was.
+        let brought = format!(
+            "SELECT s.name FROM setting s JOIN ({unused}) b
+                 ON s.name LIKE 'brought:%:' || lower(hex(b.hash))"
+        );
+        let notes = self
+            .conn
+            .prepare_cached(&brought)?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<Vec<String>>>()?;
+        for name in notes {
+            self.run("DELETE FROM setting WHERE name = ?1", [&name])?;
+            self.pages.push(Page::Setting(name));
+        }
         self.run(&format!("DELETE FROM blob_chunk WHERE hash IN ({unused})"), [])?;
         self.run(&format!("DELETE FROM blob WHERE hash IN ({unused})"), [])?;
         Ok(())

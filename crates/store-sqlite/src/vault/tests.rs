@@ -148,6 +148,32 @@ fn a_file_that_cannot_be_written_fails_clearly_and_heals() {
 }
 
 #[test]
+fn a_plan_that_fails_halfway_takes_nothing_of_the_batch_along() {
+    let place = Place::new();
+    let vault = place.open().unwrap();
+    // Relaxed plans wait for company: all four are one transaction, and the third fails after
+    // it wrote, into a class of the first. The classes were undone with it and are made again.
+    vault.writer.relaxed(says("aaaa first")).unwrap();
+    vault.writer.relaxed(says("bbbb second")).unwrap();
+    let mut broken = says("aaaa third");
+    broken.writes.push(Write::LegalHold { memory: MemoryId::random(), held: true });
+    vault.writer.relaxed(broken).unwrap();
+    commit(&vault, says("dddd fourth")).unwrap();
+    assert_eq!((count(&vault, "memory"), count(&vault, "class")), (3, 3));
+    let reader = vault.reader().unwrap();
+    let mut rows = reader
+        .prepare("SELECT v.data, c.data FROM version v JOIN class c ON c.id = v.class")
+        .unwrap();
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    for row in rows {
+        let (version, class): (String, String) = row.unwrap();
+        let version: Version = serde_json::from_str(&version).unwrap();
+        let class: Class = serde_json::from_str(&class).unwrap();
+        assert_eq!(version.class(), class);
+    }
+}
+
+#[test]
 fn a_panic_on_the_writer_hangs_nobody() {
     let place = Place::new();
     let vault = place.open().unwrap();
