@@ -47,6 +47,12 @@ impl Label {
         Self("behaviour".to_owned())
     }
 
+    /// The label of what says who someone is.
+    #[must_use]
+    pub fn identity() -> Self {
+        Self("identity".to_owned())
+    }
+
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {

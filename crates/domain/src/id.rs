@@ -79,6 +79,8 @@ uuid_id! {
     GrantId, "grant";
     /// Names a bearer token's record.
     TokenId, "token";
+    /// Names a key that a vault was put under.
+    KeyId, "key";
     /// Names an operation that waits for a decision.
     HoldId, "hold";
     /// Names a durable job.

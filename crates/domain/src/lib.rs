@@ -29,7 +29,7 @@ pub mod time;
 
 pub use error::{Error, Result};
 pub use id::{
-    AgentId, BlobHash, BlobHasher, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId,
-    Seq, TenantId, TokenId, VaultId, VersionId,
+    AgentId, BlobHash, BlobHasher, ConversationId, GrantId, HoldId, JobId, KeyId, MemoryId,
+    MessageId, Seq, TenantId, TokenId, VaultId, VersionId,
 };
 pub use time::{Span, Timestamp};

@@ -46,6 +46,10 @@ pub struct Patch {
     /// Replaces the provenance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
+    /// Replaces labels, sensitivity and handling, where what is said and who may see it change
+    /// together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governance: Option<Governance>,
     /// From when the successor is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<Timestamp>,

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Timestamp;
+use crate::class::{Class, Governance, Label, Sensitivity};
+use crate::scope::Scope;
 
 /// One state of a person's profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,4 +20,18 @@ pub struct Profile {
     pub document: Map<String, Value>,
     /// When the vault took it in.
     pub recorded: Timestamp,
+}
+
+impl Profile {
+    /// Returns the class of every profile. It carries no labels of its own, so it counts as
+    /// what it is: who someone is, told in confidence.
+    #[must_use]
+    pub fn class() -> Class {
+        let governance = Governance {
+            sensitivity: Some(Sensitivity::Confidential),
+            labels: vec![Label::identity()],
+            handling: None,
+        };
+        Class::of(&governance, &Scope::default())
+    }
 }

@@ -140,9 +140,11 @@ pub struct Recall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cutoff {
-    /// Leave them out, even if nothing remains.
+    /// Answer nothing where nothing is relevant, and fill up to the limit otherwise.
     #[default]
     Calibrated,
+    /// Leave out each of them, even if nothing remains.
+    Each,
     /// Fill up to the limit.
     Off,
 }

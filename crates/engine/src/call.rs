@@ -61,19 +61,31 @@ pub struct Claims {
     pub grant: Grant,
     /// Whom they are meant for, when they say.
     pub audience: Vec<String>,
+    /// Whose vault they open, when they say: its owner's name or DID.
+    pub subject: Option<String>,
     /// The proof.
     pub proof: Proof,
 }
 
-/// A signature over bytes by a key.
+/// What shows that claims were made by their issuer.
 #[derive(Clone, Debug)]
-pub struct Proof {
-    /// The key that is named; its DID must be the grant's issuer.
-    pub key: VerifyingKey,
-    /// The signed bytes.
-    pub message: Vec<u8>,
-    /// The signature.
-    pub signature: Vec<u8>,
+pub enum Proof {
+    /// A signature over bytes by a key.
+    Signature {
+        /// The key that is named; its DID must be the grant's issuer.
+        key: VerifyingKey,
+        /// The signed bytes.
+        message: Vec<u8>,
+        /// The signature.
+        signature: Vec<u8>,
+    },
+    /// A MAC under the secret that the operator shares with an issuer, if there is one.
+    Shared {
+        /// The bytes it covers.
+        message: Vec<u8>,
+        /// HMAC-SHA-256 of them.
+        tag: Vec<u8>,
+    },
 }
 
 /// One operation's surroundings.

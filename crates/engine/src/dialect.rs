@@ -109,6 +109,12 @@ pub trait Dialect: Send + Sync {
         None
     }
 
+    /// The header of a request in which a credential of this form may stand, besides the one
+    /// for every bearer token.
+    fn header(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The families of things that can be read by address.
     fn templates(&self) -> &[ResourceTemplate] {
         &[]
@@ -163,6 +169,11 @@ impl Registry {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&dyn Dialect> {
         self.iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// The headers that carry credentials of a dialect's own form, each with its dialect.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, &dyn Dialect)> {
+        self.iter().filter_map(|dialect| Some((dialect.header()?, dialect)))
     }
 
     /// Reads a bearer token of any dialect's own form; nothing when it has none of them.

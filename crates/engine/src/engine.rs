@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use crate::ask::Questions;
 use crate::background::Work;
 use crate::budget::Budgets;
+use crate::call::Secret;
 use crate::clock::Clock;
 
 /// The owner of the one vault of a server that was never told about owners.
@@ -31,6 +32,9 @@ pub struct Settings {
     pub audiences: Vec<String>,
     /// DIDs whose claims count besides the owner's and the server's.
     pub issuers: Vec<String>,
+    /// A secret shared with an issuer whose claims carry a MAC instead of a signature. Absent
+    /// means that no such claims are taken.
+    pub shared_secret: Option<Secret>,
     /// The server's own DID.
     pub did: String,
     /// Reads a minute that each agent may make; absent means as many as it likes.
@@ -48,6 +52,7 @@ impl Default for Settings {
             effort: Effort::Balanced,
             audiences: Vec::new(),
             issuers: Vec::new(),
+            shared_secret: None,
             did: String::new(),
             reads_per_minute: None,
             writes_per_minute: None,

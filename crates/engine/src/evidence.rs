@@ -1,13 +1,14 @@
 //! From credentials to evidence: all I/O that happens before anything is believed.
 
 use yore_canon::did::Did;
+use yore_canon::hash::hmac_sha256_matches;
 use yore_canon::key::Signature;
 use yore_domain::grant::Bearer;
 use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
-use yore_policy::{Evidence, Presented, Standing};
+use yore_policy::{Evidence, Presented, Standing, verify};
 use yore_store::Snapshot;
 
-use crate::call::{Call, Claims, Secret, VaultRef};
+use crate::call::{Call, Claims, Proof, Secret, VaultRef};
 use crate::engine::Engine;
 use crate::token::{self, Shape};
 
@@ -38,6 +39,7 @@ impl Engine {
             presented.push(Presented::Unreadable { reason });
         }
         let found = self.find_bearer(call, now).await?;
+        let call = &addressed(call, &found);
         let vault = self.find_asked(call, &found, now, unknown).await?;
         let permit = self.system(vault, "look up credentials")?;
         let snapshot = self.store().snapshot(&permit).await?;
@@ -88,6 +90,20 @@ impl Engine {
         })
     }
 
+    /// The service token of a call with what is known of it, when it presents one.
+    pub(crate) async fn service_token(
+        &self,
+        call: &Call,
+        now: Timestamp,
+    ) -> Result<Option<(TenantId, Presented)>> {
+        let shape = call.credentials.bearer.as_ref().map(token::shape);
+        let Some(Ok(Shape::Service(_))) = shape else { return Ok(None) };
+        Ok(match self.find_bearer(call, now).await? {
+            Found::Anywhere(tenant, token) => Some((tenant, token)),
+            Found::Nothing | Found::InVault(..) => None,
+        })
+    }
+
     async fn find_asked(
         &self,
         call: &Call,
@@ -114,8 +130,15 @@ impl Engine {
                     Found::Anywhere(tenant, _) => *tenant,
                     Found::Nothing | Found::InVault(..) => TenantId::DEFAULT,
                 };
-                if let Some(vault) = self.find_vault(tenant, owner).await? {
+                if let Some(vault) = self.find_owned(tenant, owner).await? {
                     return Ok(vault);
+                }
+                // Whoever has no standing learns no more of an owner who is not there than of
+                // one who is.
+                if let Found::Nothing = found
+                    && let Some(refused) = self.refused_anywhere(call, now).await?
+                {
+                    return Err(refused);
                 }
                 return match found {
                     Found::Anywhere(_, proof) if may_create(proof, now) => match unknown {
@@ -139,6 +162,18 @@ impl Engine {
         }
     }
 
+    /// Finds the vault of an owner by name, or by the DID that signs for it.
+    async fn find_owned(&self, tenant: TenantId, owner: &str) -> Result<Option<VaultId>> {
+        let named = self.find_vault(tenant, owner).await?;
+        if named.is_some() || !owner.starts_with("did:") {
+            return Ok(named);
+        }
+        let permit = self.system(VaultId::CATALOG, "find a vault")?;
+        let vaults = self.keeper().vaults(&permit).await?;
+        let found = vaults.iter().find(|info| info.tenant == tenant && info.did == owner);
+        Ok(found.map(|info| info.id))
+    }
+
     /// Verifies signed claims and finds out how their signer stands to the vault.
     async fn weigh(
         &self,
@@ -146,15 +181,33 @@ impl Engine {
         vault: VaultId,
         claims: &Claims,
     ) -> Result<Presented> {
-        let Claims { grant, audience, proof } = claims;
-        let signer = Did::of_key(&proof.key);
-        let signature = signer.as_str() == grant.issuer
-            && Signature::from_slice(proof.key.algorithm(), &proof.signature)
-                .is_ok_and(|signature| proof.key.verify(&proof.message, &signature).is_ok());
-        let permit = self.system(vault, "look up credentials")?;
-        let owner = self.keeper().info(&permit).await?.map(|info| info.did);
+        let Claims { grant, audience, subject, proof } = claims;
         let settings = self.settings();
-        let issuer = if owner.as_deref() == Some(&grant.issuer) {
+        let (signature, shared) = match proof {
+            Proof::Signature { key, message, signature } => {
+                let signer = Did::of_key(key);
+                let signature = signer.as_str() == grant.issuer
+                    && Signature::from_slice(key.algorithm(), signature)
+                        .is_ok_and(|signature| key.verify(message, &signature).is_ok());
+                (signature, false)
+            }
+            Proof::Shared { message, tag } => {
+                let secret = settings.shared_secret.as_ref();
+                let matches = secret.is_some_and(|secret| {
+                    hmac_sha256_matches(secret.expose().as_bytes(), message, tag)
+                });
+                (matches, true)
+            }
+        };
+        let permit = self.system(vault, "look up credentials")?;
+        let info = self.keeper().info(&permit).await?;
+        let owner = info.as_ref().map(|info| &info.did);
+        let subject = subject.as_ref().is_none_or(|subject| {
+            info.as_ref().is_some_and(|info| info.owner == *subject || info.did == *subject)
+        });
+        let issuer = if shared {
+            Standing::Configured
+        } else if owner == Some(&grant.issuer) {
             Standing::Owner
         } else if settings.did == grant.issuer {
             Standing::Server
@@ -168,7 +221,31 @@ impl Engine {
         });
         let revoked = snapshot.setting(&revocation(grant.id)).await?.is_some();
         let grant = Box::new(grant.clone());
-        Ok(Presented::Claims { grant, signature, issuer, audience, revoked })
+        Ok(Presented::Claims { grant, signature, issuer, audience, subject, revoked })
+    }
+
+    /// What the claims of a call are refused for whichever vault they name, if for anything.
+    async fn refused_anywhere(&self, call: &Call, now: Timestamp) -> Result<Option<Error>> {
+        let permit = self.system(VaultId::CATALOG, "look up credentials")?;
+        let snapshot = self.store().snapshot(&permit).await?;
+        let mut presented = Vec::new();
+        for claims in &call.credentials.claims {
+            let anyone = Claims { subject: None, ..claims.clone() };
+            presented.push(self.weigh(&*snapshot, VaultId::CATALOG, &anyone).await?);
+        }
+        let evidence = Evidence { vault: VaultId::CATALOG, presented, public_reads: false };
+        Ok(verify(&evidence, now).err())
+    }
+}
+
+/// Claims that say whose vault they open are looked up there when nothing else says it.
+fn addressed(call: &Call, found: &Found) -> Call {
+    let subject = call.credentials.claims.iter().find_map(|claims| claims.subject.clone());
+    match (&call.vault, found, subject) {
+        (VaultRef::Default, Found::Nothing, Some(owner)) => {
+            Call { vault: VaultRef::Owner(owner), ..call.clone() }
+        }
+        _ => call.clone(),
     }
 }
 

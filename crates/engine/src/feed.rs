@@ -15,6 +15,7 @@ use yore_domain::change::{Change, What};
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::memory::{Cause, Status};
+use yore_domain::profile::Profile;
 use yore_domain::{Error, Result, Seq, Timestamp};
 use yore_policy::Need;
 use yore_store::Snapshot;
@@ -193,6 +194,9 @@ async fn told(session: &Session, snapshot: &dyn Snapshot, change: Change) -> Res
     if let What::Hold { hold } = &what {
         // An agent is told of what it asked for itself.
         return Ok(snapshot.hold(*hold).await?.map(|_| what));
+    }
+    if let What::Profile { .. } = &what {
+        return Ok(lens.sees(&Profile::class()).then_some(what));
     }
     let Some(class) = what.class() else {
         return Ok(session.is_owner().then_some(what));

@@ -19,6 +19,7 @@ use yore_store::{Precondition, Snapshot, Write};
 
 use crate::call::Call;
 use crate::engine::Engine;
+use crate::ops::batch::chosen;
 use crate::ops::{self, diff};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 
@@ -181,6 +182,7 @@ impl Act for Mutate {
         attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Mutated>>> {
         Box::pin(async move {
+            engine.note_place(session, chosen(&self.mutation).into_iter().collect()).await?;
             let ground = Ground {
                 engine,
                 permit: &session.permit,

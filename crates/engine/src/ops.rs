@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod audit;
+pub mod batch;
 pub mod chain;
 pub mod context;
 pub mod converse;
@@ -16,8 +17,10 @@ pub mod identify;
 pub mod import;
 pub mod keep;
 pub mod list;
+pub mod locate;
 mod merge;
 mod prior;
+pub mod profile;
 pub mod public;
 pub mod recall;
 mod relabel;

@@ -33,7 +33,23 @@ impl Surface {
     }
 }
 
+/// All that is presented. A credential in a header of its own narrows the bearer token's.
 fn credentials(registry: &Registry, headers: &HeaderMap) -> Credentials {
+    let mut all = bearer(registry, headers);
+    for (name, dialect) in registry.headers() {
+        let mut lines = headers.get_all(HeaderName::from_static(name)).iter();
+        let Some(line) = lines.next() else { continue };
+        let token = line.to_str().ok().map(str::trim).filter(|_| lines.next().is_none());
+        match token.and_then(|token| dialect.credential(token)) {
+            Some(Presented::Claims(claims)) => all.claims.push(*claims),
+            Some(Presented::Unreadable(reason)) => all.unreadable = Some(reason),
+            None => all.unreadable = Some("the grant header does not hold one grant"),
+        }
+    }
+    all
+}
+
+fn bearer(registry: &Registry, headers: &HeaderMap) -> Credentials {
     let unreadable = |reason| Credentials { unreadable: Some(reason), ..Credentials::default() };
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Credentials::default() };

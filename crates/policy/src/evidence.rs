@@ -41,6 +41,8 @@ pub enum Presented {
         issuer: Standing,
         /// Whether they are meant for this server; `None` when they name no audience.
         audience: Option<bool>,
+        /// Whether the vault that is asked for is the one they open.
+        subject: bool,
         /// Whether their id was revoked.
         revoked: bool,
     },

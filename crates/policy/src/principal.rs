@@ -126,7 +126,7 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                     }
                 }
             }
-            Presented::Claims { grant, signature, issuer, audience, revoked } => {
+            Presented::Claims { grant, signature, issuer, audience, subject, revoked } => {
                 if !signature {
                     return Err(Error::unauthenticated("the signature does not verify"));
                 }
@@ -138,6 +138,9 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                 }
                 if *revoked || !grant.holds_at(now) {
                     return Err(Error::unauthenticated("the grant is expired or revoked"));
+                }
+                if !subject {
+                    return Err(Error::forbidden("the grant is for another vault"));
                 }
                 grants.push((**grant).clone());
             }
@@ -198,6 +201,7 @@ pub(crate) mod tests {
             signature: true,
             issuer: Standing::Owner,
             audience: None,
+            subject: true,
             revoked: false,
         }
     }
@@ -241,6 +245,7 @@ pub(crate) mod tests {
                     signature: true,
                     issuer: Standing::Stranger,
                     audience: None,
+                    subject: true,
                     revoked: false,
                 },
             ),
@@ -251,6 +256,7 @@ pub(crate) mod tests {
                     signature: true,
                     issuer: Standing::Owner,
                     audience: Some(false),
+                    subject: true,
                     revoked: false,
                 },
             ),

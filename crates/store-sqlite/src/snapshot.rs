@@ -36,7 +36,7 @@ use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::stream::{Frame, Letter, Stream};
 use yore_domain::{
     BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Result, Seq, Timestamp,
-    VersionId,
+    VaultId, VersionId,
 };
 use yore_policy::Permit;
 use yore_store::plan::{AliasTarget, Operation};
@@ -312,7 +312,13 @@ impl Snapshot for SqliteSnapshot {
         user: Option<&'a str>,
         as_of: Option<Timestamp>,
     ) -> Answer<'a, Option<Profile>> {
-        self.look_behind(move |view| books::profile(view, user, as_of))
+        let seen = self.permit.lens().sees(&Profile::class());
+        self.look(move |view| if seen { books::profile(view, user, as_of) } else { Ok(None) })
+    }
+
+    fn located<'a>(&'a self, mac: &'a [u8; 32]) -> Answer<'a, Option<VaultId>> {
+        let here = self.vault.id == VaultId::CATALOG;
+        self.look_behind(move |view| if here { books::located(view, mac) } else { Ok(None) })
     }
 
     fn procedure(&self, memory: MemoryId) -> Answer<'_, Option<Procedure>> {

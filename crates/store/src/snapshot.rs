@@ -15,7 +15,7 @@ use yore_domain::profile::Profile;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::stream::{Frame, Letter, Stream};
 use yore_domain::{
-    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Seq, Timestamp,
+    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Seq, Timestamp, VaultId,
     VersionId,
 };
 
@@ -110,7 +110,10 @@ pub trait Snapshot: Send + Sync {
     /// Returns a setting.
     fn setting<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Value>>;
 
-    /// Returns a profile, now or as it was.
+    /// Returns where an id lies, by the HMAC of the id; catalog only.
+    fn located<'a>(&'a self, mac: &'a [u8; 32]) -> Answer<'a, Option<VaultId>>;
+
+    /// Returns a profile, now or as it was. A lens sees it as it sees its class.
     fn profile<'a>(
         &'a self,
         user: Option<&'a str>,

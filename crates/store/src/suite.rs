@@ -114,6 +114,7 @@ impl<'a> Scene<'a> {
             signature: true,
             issuer: Standing::Owner,
             audience: None,
+            subject: true,
             revoked: false,
         };
         self.permit(grants.iter().map(claims).collect())

@@ -83,7 +83,8 @@ fn claims(text: &str) -> Result<Claims, &'static str> {
             note: None,
         },
         audience: audience(claims)?,
-        proof: Proof {
+        subject: None,
+        proof: Proof::Signature {
             key,
             message: digest.as_bytes().to_vec(),
             signature: signature.as_bytes().to_vec(),

@@ -13,7 +13,7 @@ use yore_policy::Need;
 use yore_store::Snapshot;
 
 use super::list::bounded;
-use super::shown::shown;
+use super::shown::{shown, shown_memory};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -65,6 +65,43 @@ impl Engine {
         })
         .await
     }
+
+    /// Takes out a page of memories as they stand, without their history, oldest first.
+    pub async fn export_heads(
+        &self,
+        call: &Call,
+        filter: Filter,
+        page: PageRequest,
+    ) -> Result<Page<Memory>> {
+        let verbs = Verbs::of(&[Verb::Export]);
+        let need = Need { operation: "export", verbs, surface: Surface::Export };
+        self.look(call, need, (filter, page), |_, session, snapshot, (filter, page)| {
+            Box::pin(async move {
+                let page = PageRequest { order: Order::OldestFirst, ..bounded(page)? };
+                let found = heads(session, snapshot, filter, &page).await?;
+                let trace = Trace::count(found.items.len());
+                Ok((found, trace))
+            })
+        })
+        .await
+    }
+}
+
+/// A page of memories to be taken out as they stand.
+async fn heads(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    filter: &Filter,
+    page: &PageRequest,
+) -> Result<Page<Memory>> {
+    let found = snapshot.memories(filter, page).await?;
+    let items = found
+        .items
+        .into_iter()
+        .filter(|memory| session.is_owner() || memory.head.content.consent.allows_export())
+        .filter_map(|memory| shown_memory(session, memory))
+        .collect();
+    Ok(Page { items, next: found.next })
 }
 
 fn memory_of(item: &Item) -> Option<MemoryId> {

@@ -4,6 +4,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::Target;
+use yore_domain::class::Surface;
 use yore_domain::grant::Verb;
 use yore_domain::memory::{Memory, Status, Version};
 use yore_domain::{ConversationId, Error, MemoryId, Result, Timestamp, VersionId};
@@ -39,7 +40,18 @@ impl Reference {
 impl Engine {
     /// Returns a memory. What is hidden is missing.
     pub async fn get(&self, call: &Call, reference: Reference) -> Result<Memory> {
-        self.look(call, Need::one("get", Verb::Read), reference, |_, session, snapshot, wanted| {
+        self.get_on(call, reference, Surface::Retrieval).await
+    }
+
+    /// Returns a memory to go out on another surface: handling may differ between them.
+    pub async fn get_on(
+        &self,
+        call: &Call,
+        reference: Reference,
+        surface: Surface,
+    ) -> Result<Memory> {
+        let need = Need { surface, ..Need::one("get", Verb::Read) };
+        self.look(call, need, reference, |_, session, snapshot, wanted| {
             Box::pin(async move {
                 let memory = find(session, snapshot, wanted).await?.ok_or(Error::NotFound)?;
                 let memory = shown_memory(session, memory).ok_or(Error::NotFound)?;

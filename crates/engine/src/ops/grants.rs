@@ -2,11 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use yore_domain::class::Sensitivity;
+use yore_canon::encode::base64url;
+use yore_canon::hash::Blake3;
+use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Bearer, Grant, Labels, Token, Verb, Verbs};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Error, GrantId, Result, Span, Timestamp, TokenId, VaultId};
 use yore_policy::Need;
+use yore_store::keeper::VaultInfo;
 use yore_store::{Snapshot, Write};
 
 use crate::call::Call;
@@ -40,6 +43,25 @@ pub struct GrantRequest {
     pub note: Option<String>,
 }
 
+/// What a grant shall allow besides, for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Extension {
+    /// For how long.
+    pub ttl: Span,
+    /// What else it may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<Label>,
+    /// What else it may write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<Label>,
+    /// The highest sensitivity it touches, when that is higher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Sensitivity>,
+    /// A note for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
 /// A grant with the token that stands for it, told once.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Issued {
@@ -60,6 +82,24 @@ struct Issue {
     request: GrantRequest,
     #[serde(skip)]
     seed: Seed,
+}
+
+#[derive(Debug, Serialize)]
+struct Widen {
+    base: GrantId,
+    extension: Extension,
+    #[serde(skip)]
+    seed: Seed,
+}
+
+/// The id under which a grant is revoked that names itself in its own way.
+#[must_use]
+pub fn grant_named(name: &str) -> GrantId {
+    name.parse().unwrap_or_else(|_| {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&Blake3::of(name).as_bytes()[..16]);
+        GrantId::from_bytes(bytes)
+    })
 }
 
 impl Engine {
@@ -118,6 +158,49 @@ impl Engine {
                 let trace = Trace::default().with("grant", grant.to_string());
                 Ok(Planned::done(found, writes).traced(trace))
             })
+        })
+        .await
+    }
+
+    /// Gives the agent of a grant more for a while, as a grant of its own that falls with the
+    /// first. Only the owner may.
+    pub async fn widen_grant(
+        &self,
+        call: &Call,
+        grant: GrantId,
+        extension: Extension,
+    ) -> Result<Issued> {
+        let seed = self.seed(call, "grant")?;
+        let need = Need::one("grant.issue", Verb::Grant);
+        let input = Widen { base: grant, extension, seed: seed.clone() };
+        let (grant, vault): (Grant, VaultId) = self
+            .change(call, need, input, |engine, session, snapshot, input| {
+                Box::pin(widen(engine, session, snapshot, input))
+            })
+            .await?;
+        let token = token::seeded(vault, &seed);
+        Ok(Issued { grant, token: token.expose().to_owned() })
+    }
+
+    /// Signs a grant with the vault's own key, so that it can be shown elsewhere. `write` says
+    /// in which form: it makes the text to be signed, and the signature is joined to it by a
+    /// dot. Only the owner may.
+    pub async fn sign_grant<F>(&self, call: &Call, grant: GrantId, write: F) -> Result<String>
+    where
+        F: FnOnce(&Grant, &VaultInfo) -> Result<String>,
+    {
+        self.keep(call, Need::one("grant.sign", Verb::Grant), async |engine, permit| {
+            if !permit.principal().is_owner() {
+                return Err(Error::forbidden("only the owner signs a grant"));
+            }
+            let info = engine.keeper().info(permit).await?.ok_or(Error::NotFound)?;
+            let snapshot = engine.store().snapshot(permit).await?;
+            let found = snapshot.grant(grant).await?.ok_or(Error::NotFound)?;
+            drop(snapshot);
+            let text = write(&found, &info)?;
+            let signature = engine.keeper().sign(permit, text.as_bytes()).await?;
+            let trace = Trace::default().with("grant", grant.to_string());
+            Ok((format!("{text}.{}", base64url(&signature)), trace))
         })
         .await
     }
@@ -201,8 +284,17 @@ async fn issue(
         revoked: None,
         note: None,
     };
-    let trace =
-        Trace::default().with("grant", grant.id.to_string()).with("agent", grant.agent.as_str());
+    let labels = |labels: &Labels| match labels {
+        Labels::Any => "*".to_owned(),
+        Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
+    };
+    let trace = Trace::default()
+        .with("grant", grant.id.to_string())
+        .with("agent", grant.agent.as_str())
+        .with("read", labels(&grant.read))
+        .with("write", labels(&grant.write))
+        .with("max", grant.ceiling.as_str())
+        .with("until", grant.expires.map(|at| at.to_string()));
     let mut writes = vec![Write::Grant(Box::new(grant.clone())), Write::Token(Box::new(token))];
     if !held.is_empty() {
         let above: Vec<String> = held.iter().map(|held| held.id.to_string()).collect();
@@ -210,6 +302,45 @@ async fn issue(
     }
     let mut planned = Planned::done((grant, vault), writes).traced(trace);
     planned.preconditions = epochs(snapshot.epochs().await?);
+    Ok(planned)
+}
+
+async fn widen(
+    engine: &Engine,
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    input: &Widen,
+) -> Result<Planned<(Grant, VaultId)>> {
+    let Widen { base, extension, seed } = input;
+    if !session.is_owner() {
+        return Err(Error::forbidden("only the owner extends a grant"));
+    }
+    let held = snapshot.grant(*base).await?.ok_or(Error::NotFound)?;
+    if held.revoked.is_some() {
+        return Err(Error::conflict("the grant was revoked"));
+    }
+    let more = |had: &Labels, more: &[Label]| match had {
+        Labels::Any => Labels::Any,
+        Labels::Under(had) => Labels::Under(had.iter().chain(more).cloned().collect()),
+    };
+    let mut verbs: Vec<Verb> = held.verbs.iter().collect();
+    verbs.extend((!extension.read.is_empty()).then_some(Verb::Read));
+    verbs.extend((!extension.write.is_empty()).then_some(Verb::Write));
+    let request = GrantRequest {
+        agent: held.agent,
+        verbs: Verbs::of(&verbs),
+        read: more(&held.read, &extension.read),
+        write: more(&held.write, &extension.write),
+        ceiling: extension.ceiling.map_or(held.ceiling, |ceiling| ceiling.max(held.ceiling)),
+        scope: held.scope,
+        ttl: Some(extension.ttl),
+        note: extension.note.clone(),
+    };
+    let input = Issue { request, seed: seed.clone() };
+    let mut planned = issue(engine, session, snapshot, &input).await?;
+    let above = vec![base.to_string()];
+    planned.writes.push(Write::Setting(lineage(planned.output.0.id), above.into()));
+    planned.trace = planned.trace.with("extends", base.to_string());
     Ok(planned)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use yore_domain::grant::Verb;
 use yore_domain::job::{Job, JobState};
 use yore_domain::memory::Status;
-use yore_domain::{Error, JobId, MemoryId, Result, limits};
+use yore_domain::{Error, JobId, KeyId, MemoryId, Result, limits};
 use yore_policy::{Need, Permit};
 use yore_store::Write;
 use yore_store::keeper::{Health, Traces};
@@ -51,10 +51,13 @@ impl Engine {
         .await
     }
 
-    /// Gives the vault a new key and says which.
-    pub async fn rotate_keys(&self, call: &Call) -> Result<String> {
+    /// Gives the vault a new key, names it and says what was done.
+    pub async fn rotate_keys(&self, call: &Call) -> Result<(KeyId, String)> {
         self.keep(call, Need::one("rotate", Verb::Admin), async |engine, permit| {
-            Ok((engine.keeper().rotate(permit).await?, Trace::default()))
+            let done = engine.keeper().rotate(permit).await?;
+            let key = KeyId::random();
+            let trace = Trace::default().with("new_key_id", key.to_string());
+            Ok(((key, done), trace))
         })
         .await
     }

@@ -1,5 +1,6 @@
 //! Listing and counting what the caller may see.
 
+use yore_domain::class::Surface;
 use yore_domain::grant::Verb;
 use yore_domain::memory::Memory;
 use yore_domain::query::{Filter, Page, PageRequest};
@@ -20,7 +21,18 @@ impl Engine {
         filter: Filter,
         page: PageRequest,
     ) -> Result<Page<Memory>> {
-        let need = Need::one("list", Verb::Read);
+        self.list_on(call, filter, page, Surface::Retrieval).await
+    }
+
+    /// Lists memories to go out on another surface: handling may differ between them.
+    pub async fn list_on(
+        &self,
+        call: &Call,
+        filter: Filter,
+        page: PageRequest,
+        surface: Surface,
+    ) -> Result<Page<Memory>> {
+        let need = Need { surface, ..Need::one("list", Verb::Read) };
         self.look(call, need, (filter, page), |_, session, snapshot, (filter, page)| {
             Box::pin(async move {
                 let page = snapshot.memories(filter, &bounded(page)?).await?;

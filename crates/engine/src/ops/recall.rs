@@ -164,6 +164,12 @@ fn ranked(candidates: &[Candidate], recall: &Recall, session: &Session) -> Vec<R
         Cutoff::Calibrated => {
             yore_rank::Cutoff::default().apply(ranked, asks_whether(&recall.query))
         }
+        Cutoff::Each => {
+            let calibration = yore_rank::Cutoff::default();
+            let relevant =
+                |one: &Ranked| calibration.relevance(&one.evidence) >= calibration.threshold;
+            ranked.into_iter().filter(relevant).collect()
+        }
     }
 }
 

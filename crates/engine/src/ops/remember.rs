@@ -2,7 +2,7 @@
 
 use yore_canon::hash::Sha256;
 use yore_domain::class::Class;
-use yore_domain::memory::{Cause, Content, Draft, Memory, Version, normalised};
+use yore_domain::memory::{Cause, Content, Draft, Memory, Status, Version, normalised};
 use yore_domain::{Error, MemoryId, Result};
 use yore_store::plan::{AliasTarget, Indexing};
 use yore_store::{Precondition, Snapshot, Vector, Write};
@@ -30,6 +30,7 @@ pub(crate) async fn steps(
         return Ok(reinforce(ground, &memory, draft, statement));
     }
     let mut names = ground.wish.aliases.clone();
+    let mut erased = None;
     let memory = match (id, &ground.writer) {
         (None, _) => MemoryId::random(),
         (Some(id), Some(namespace)) => {
@@ -41,14 +42,16 @@ pub(crate) async fn steps(
             MemoryId::random()
         }
         (Some(id), None) => {
-            free(ground, id, id).await?;
+            // An id that was erased is free again: its chain goes on, and nothing of it is left.
+            erased = free(ground, id, id).await?;
             id
         }
     };
-    let version = Version::first(memory, draft.clone(), ground.now, ground.writer.clone());
+    let mut version = Version::first(memory, draft.clone(), ground.now, ground.writer.clone());
+    version.number += erased.unwrap_or_default();
     let output = Mutated::one(Effect::Created, &version);
     let preconditions = match id {
-        Some(_) => vec![Precondition::Head(memory, None)],
+        Some(_) => vec![Precondition::Head(memory, erased)],
         None if ground.wish.keep_duplicate => Vec::new(),
         None => vec![Precondition::Unsaid(statement.clone())],
     };
@@ -85,9 +88,11 @@ async fn find_said(snapshot: &dyn Snapshot, statement: &str) -> Result<Option<Me
     }
 }
 
-async fn free(ground: &Ground<'_>, known: MemoryId, asked: MemoryId) -> Result<()> {
+/// Whether an id is free; where something was erased under it, the number of its last version.
+async fn free(ground: &Ground<'_>, known: MemoryId, asked: MemoryId) -> Result<Option<u32>> {
     match ground.snapshot.memory(known).await? {
-        None => Ok(()),
+        None => Ok(None),
+        Some(gone) if gone.head.status == Status::Erased => Ok(Some(gone.head.number)),
         Some(_) => Err(Error::Conflict {
             reason: "the id is taken".to_owned(),
             winner: Some(asked.to_string()),

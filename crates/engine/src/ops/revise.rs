@@ -19,6 +19,7 @@ pub(crate) fn after(memory: &Memory, patch: &Patch) -> Content {
         relations,
         tags,
         provenance,
+        governance,
         valid_from: _,
         valid_to: _,
         foreign,
@@ -37,6 +38,7 @@ pub(crate) fn after(memory: &Memory, patch: &Patch) -> Content {
     content.relations = relations.unwrap_or(content.relations);
     content.tags = tags.unwrap_or(content.tags);
     content.provenance = provenance.unwrap_or(content.provenance);
+    content.governance = governance.unwrap_or(content.governance);
     content.foreign.extend(foreign);
     content
 }

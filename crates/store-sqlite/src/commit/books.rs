@@ -207,9 +207,11 @@ impl Commit<'_> {
 
     pub(super) fn locate(&self, mac: &[u8; 32], vault: VaultId) -> Result<()> {
         self.only_in_the_catalog("locate")?;
+        // An id that lies in two vaults lies in none: whoever asks must say whose is meant.
         self.run(
-            "INSERT OR REPLACE INTO locate (mac, vault) VALUES (?1, ?2)",
-            (mac, vault.bytes()),
+            "INSERT INTO locate (mac, vault) VALUES (?1, ?2) ON CONFLICT (mac) DO UPDATE
+             SET vault = CASE WHEN vault = excluded.vault THEN vault ELSE ?3 END",
+            (mac, vault.bytes(), VaultId::CATALOG.bytes()),
         )?;
         Ok(())
     }

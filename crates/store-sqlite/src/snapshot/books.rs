@@ -7,7 +7,7 @@ use yore_domain::hold::{Hold, HoldState};
 use yore_domain::job::Job;
 use yore_domain::procedure::Procedure;
 use yore_domain::profile::Profile;
-use yore_domain::{HoldId, JobId, MemoryId, Timestamp};
+use yore_domain::{HoldId, JobId, MemoryId, Timestamp, VaultId};
 use yore_store::plan::Operation;
 
 use super::View;
@@ -95,6 +95,13 @@ pub(super) fn profile(
          ORDER BY version DESC LIMIT 1",
         (user.unwrap_or_default(), as_of.map_or(i64::MAX, Timestamp::micros)),
     )
+}
+
+pub(super) fn located(view: &View<'_>, mac: &[u8; 32]) -> rusqlite::Result<Option<VaultId>> {
+    let found = view.conn.query_row("SELECT vault FROM locate WHERE mac = ?1", [mac], |row| {
+        row.get::<_, [u8; 16]>(0).map(VaultId::from_bytes)
+    });
+    found.optional()
 }
 
 pub(super) fn procedure(view: &View<'_>, memory: MemoryId) -> rusqlite::Result<Option<Procedure>> {
