@@ -17,18 +17,30 @@ const ROAD: Road = Road {
         WHERE class = ?1 AND (created, id) > (?2, ?3) ORDER BY created, id LIMIT ?4",
 };
 
+/// Reads a memory. For an id that is missing a row of another memory is looked up in its place,
+/// so that the time of the answer does not tell it from one that is hidden.
 pub(super) fn memory(view: &View<'_>, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
     let mut statement = view.conn.prepare_cached(
         "SELECT m.class, v.data, m.since, m.legal_hold, m.recalled, m.recalls, m.followed,
-            m.overridden, m.ignored, m.contradicted, m.demoted
-         FROM memory m JOIN version v ON v.row = m.head_row WHERE m.id = ?1",
+            m.overridden, m.ignored, m.contradicted, m.demoted, m.id = ?1
+         FROM (SELECT max(row) AS last FROM memory) t
+         CROSS JOIN memory m
+            ON m.row = coalesce((SELECT row FROM memory WHERE id = ?1), 1 + ?2 % t.last)
+         JOIN version v ON v.row = m.head_row",
     )?;
     statement
-        .query_one([id.bytes()], |row| {
-            view.selection.has(row.get(0)?).then(|| memory_from(row)).transpose()
+        .query_one((id.bytes(), instead(id)), |row| {
+            let seen = row.get::<_, bool>(11)? & view.selection.has(row.get(0)?);
+            seen.then(|| memory_from(row)).transpose()
         })
         .optional()
         .map(Option::flatten)
+}
+
+/// Which row is looked up where there is none: any, as long as the id says which.
+fn instead(id: MemoryId) -> u32 {
+    let [a, b, c, d, ..] = id.bytes();
+    u32::from_be_bytes([a, b, c, d])
 }
 
 /// Reads a memory by its row, with the given version as its head.
@@ -74,10 +86,16 @@ pub(super) fn as_of(
 ) -> rusqlite::Result<Option<Version>> {
     view.conn
         .prepare_cached(
-            "SELECT m.class, v.class, v.data FROM memory m JOIN version v ON v.memory = m.row
-             WHERE m.id = ?1 AND v.recorded <= ?2 ORDER BY v.number DESC LIMIT 1",
+            "SELECT m.class, v.class, v.data, m.id = ?1
+             FROM (SELECT max(row) AS last FROM memory) t
+             CROSS JOIN memory m
+                ON m.row = coalesce((SELECT row FROM memory WHERE id = ?1), 1 + ?3 % t.last)
+             JOIN version v ON v.memory = m.row
+             WHERE v.recorded <= ?2 ORDER BY v.number DESC LIMIT 1",
         )?
-        .query_one((id.bytes(), at.micros()), |row| visible_version(view, row))
+        .query_one((id.bytes(), at.micros(), instead(id)), |row| {
+            Ok(visible_version(view, row)?.filter(|_| row.get(3) == Ok(true)))
+        })
         .optional()
         .map(Option::flatten)
 }
