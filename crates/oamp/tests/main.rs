@@ -1,0 +1,13 @@
+//! The protocol over a real vault and the real router.
+
+mod admin;
+mod documents;
+mod grants;
+mod hiding;
+mod knowledge;
+mod model;
+mod scenes;
+mod stores;
+mod streams;
+mod support;
+mod time;
