@@ -21,8 +21,8 @@ use crate::openapi::Book;
 pub use yore_domain::change::What;
 pub use yore_engine::{
     AuditQuery, Census as Counts, Context as Frame, Conversed, Decision, DryRun, Event, Expired,
-    Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated, Recalled,
-    Reference, Reviewed, TokenKind, Traces as Found, Undo as UndoRequest, Undone, Wish,
+    Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated,
+    Recalled, Reference, Reviewed, TokenKind, Traces as Found, Undo as UndoRequest, Undone, Wish,
 };
 
 /// Where every operation lies.
@@ -137,6 +137,10 @@ endpoints! {
     ShowGrant = "grant.show", Light, input::OneGrant => Grant;
     /// Makes a grant hold longer.
     ExtendGrant = "grant.extend", Light, input::ExtendGrant => Grant;
+    /// Gives the agent of a grant more for a while, and a token for it.
+    WidenGrant = "grant.widen", Light, input::WidenGrant => Issued;
+    /// Writes a grant as a token signed by the vault, to be shown elsewhere.
+    SignGrant = "grant.sign", Light, input::OneGrant => String;
     /// Takes a grant back.
     RevokeGrant = "grant.revoke", Light, input::OneGrant => ();
     /// Makes a token.

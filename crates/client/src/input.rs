@@ -14,7 +14,7 @@ use yore_domain::query::{Filter, PageRequest, Recall};
 use yore_domain::{
     ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
-use yore_engine::{Decision, DryRun, Item, Reference, TokenKind, Wish};
+use yore_engine::{Decision, DryRun, Extension, Item, Reference, TokenKind, Wish};
 
 macro_rules! inputs {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {$(
@@ -198,6 +198,13 @@ inputs! {
         grant: GrantId,
         /// How much longer.
         by: Span,
+    }
+    /// A grant that shall allow more for a while.
+    WidenGrant {
+        /// Which.
+        grant: GrantId,
+        /// What else it allows.
+        extension: Extension,
     }
     /// A token to make.
     IssueToken {

@@ -21,6 +21,7 @@ use yore_domain::Error;
 use yore_engine::Engine;
 use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
+use yore_oamp::Oamp;
 use yore_ump::Ump;
 
 use crate::config::{Config, Limits, Listen, Metrics as Audience};
@@ -35,6 +36,7 @@ pub(crate) struct App(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     ump: Arc<Ump>,
+    oamp: Arc<Oamp>,
     surface: Surface,
     config: Config,
     guard: Guard,
@@ -58,9 +60,12 @@ impl App {
             heavy_time: Duration::from_secs(heavy_seconds),
         };
         let ump = Arc::new(Ump::new(engine.clone(), yore_ump::Options::default()));
-        let registry = Arc::new(Registry::new(vec![Box::new((*ump).clone())]));
+        let oamp = Arc::new(Oamp::new(engine.clone(), config.oamp.options()));
+        let registry =
+            Arc::new(Registry::new(vec![Box::new((*ump).clone()), Box::new((*oamp).clone())]));
         Self(Arc::new(Inner {
             ump,
+            oamp,
             surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
@@ -89,6 +94,11 @@ impl App {
         &self.0.surface
     }
 
+    /// The dialect that writes and reads signed grants.
+    pub(crate) fn oamp(&self) -> &Oamp {
+        &self.0.oamp
+    }
+
     /// The routes of every protocol besides the native one.
     fn protocols(&self) -> Router<Self> {
         let surface = self.surface();
@@ -99,6 +109,7 @@ impl App {
             ..yore_mcp::Options::default()
         };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
+            .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
             .with_state(())
     }

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use yore_domain::query::Effort;
+use yore_engine::Secret;
+use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::key::KeySource;
@@ -42,6 +44,8 @@ pub struct Config {
     pub tls: Tls,
     /// Bounds on what one caller can cost.
     pub limits: Limits,
+    /// What concerns OAMP alone.
+    pub oamp: Oamp,
     /// The master key when it does not come from a file; never written down.
     #[serde(skip)]
     pub key: KeySource,
@@ -74,6 +78,45 @@ pub struct Tls {
     /// A PEM file with its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+}
+
+/// What concerns OAMP alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Oamp {
+    /// Whether what the protocol's own examples leave out is refused. Default: no.
+    pub strict: bool,
+    /// A file with a secret that an issuer shares, for grants signed with HS256. Default: none,
+    /// and no such grant is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_secret_file: Option<PathBuf>,
+}
+
+impl Oamp {
+    /// How the dialect is to speak.
+    pub(crate) fn options(&self) -> yore_oamp::Options {
+        let strict = match self.strict {
+            true => yore_oamp::Strictness::Strict,
+            false => yore_oamp::Strictness::Lenient,
+        };
+        yore_oamp::Options { strict }
+    }
+
+    /// The secret that is shared, when there is one.
+    pub(crate) fn shared_secret(&self) -> Result<Option<Secret>> {
+        let Some(path) = &self.shared_secret_file else { return Ok(None) };
+        let wrong = |reason: String| {
+            Error::Config(format!("oamp.shared_secret_file {}: {reason}", path.display()))
+        };
+        let text = Zeroizing::new(
+            std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?,
+        );
+        let secret = text.trim();
+        if secret.len() < 32 {
+            return Err(wrong("must hold at least 32 bytes".into()));
+        }
+        Ok(Some(Secret::new(secret)))
+    }
 }
 
 /// Bounds on what one caller can cost.
@@ -127,6 +170,7 @@ impl Default for Config {
             listen: Listen::default(),
             tls: Tls::default(),
             limits: Limits::default(),
+            oamp: Oamp::default(),
             key: KeySource::default(),
         }
     }

@@ -85,6 +85,7 @@ impl Host {
                 reads_per_minute: config.limits.reads_per_minute,
                 writes_per_minute: config.limits.writes_per_minute,
                 recalls_per_minute: config.limits.recalls_per_minute,
+                shared_secret: config.oamp.shared_secret()?,
                 ..Settings::default()
             },
         });

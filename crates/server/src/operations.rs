@@ -20,6 +20,7 @@ use yore_domain::mutation::Mutation;
 use yore_domain::{Error, Result};
 use yore_engine::{Call, Engine};
 use yore_http::{Peer, Way};
+use yore_oamp::Oamp;
 
 use crate::app::App;
 use crate::{place, reply};
@@ -30,6 +31,7 @@ const PROTOCOL: &str = "native";
 /// What an operation has at hand.
 pub(crate) struct Desk<'a> {
     engine: &'a Engine,
+    oamp: &'a Oamp,
     call: &'a Call,
     /// Where files may be named, when not everywhere.
     files: Files<'a>,
@@ -77,7 +79,7 @@ pub(crate) fn routes() -> Router<App> {
         Remember Revise Relabel Forget Merge RestoreVersion Recall Context Get GetAsOf History
         List Count Feedback Expire Undo Converse Conversation Conversations Messages
         EraseConversation EraseMessage Import Export IssueGrant Grants ShowGrant ExtendGrant
-        RevokeGrant IssueToken Tokens RevokeToken Holds ShowHold Decide Rules PutRule RemoveRule
+        WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken Holds ShowHold Decide Rules PutRule RemoveRule
         Audit VerifyAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
         LegalHold
     }
@@ -119,7 +121,8 @@ async fn carry_out<E: Serve>(app: &App, request: Request, bytes: usize) -> Resul
         Some(Peer { way: Way::Socket, .. }) => Files::Any,
         Some(_) | None => Files::In(&backups),
     };
-    E::serve(&Desk { engine: app.engine(), call: &call, files }, input).await
+    let desk = Desk { engine: app.engine(), oamp: app.oamp(), call: &call, files };
+    E::serve(&desk, input).await
 }
 
 serve! {
@@ -183,6 +186,9 @@ serve! {
     ExtendGrant(engine, call, input::ExtendGrant { grant, by }) {
         engine.extend_grant(call, grant, by)
     }
+    WidenGrant(engine, call, input::WidenGrant { grant, extension }) {
+        engine.widen_grant(call, grant, extension)
+    }
     RevokeGrant(engine, call, input::OneGrant { grant }) { engine.revoke_grant(call, grant) }
     IssueToken(engine, call, input::IssueToken { kind, ttl, note }) {
         engine.issue_token(call, kind, ttl, note)
@@ -201,7 +207,9 @@ serve! {
     VerifyAudit(engine, call, _) { engine.verify_audit(call) }
     Census(engine, call, _) { engine.census(call) }
     Check(engine, call, input::Check { repair }) { engine.check(call, repair) }
-    Rotate(engine, call, _) { engine.rotate_keys(call) }
+    Rotate(engine, call, _) {
+        async { engine.rotate_keys(call).await.map(|(_, done)| done) }
+    }
     Traces(engine, call, input::Traces { text }) { engine.traces(call, text) }
     Jobs(engine, call, input::Jobs { limit }) { engine.jobs(call, limit) }
     ShowJob(engine, call, input::OneJob { job }) { engine.job(call, job) }
@@ -220,6 +228,12 @@ impl Serve for api::Backup {
             }
             desk.engine.backup(desk.call, to).await
         })
+    }
+}
+
+impl Serve for api::SignGrant {
+    fn serve<'a>(desk: &'a Desk<'a>, input: input::OneGrant) -> BoxFuture<'a, Result<String>> {
+        Box::pin(desk.oamp.signed_grant(desk.call, input.grant))
     }
 }
 
