@@ -1,6 +1,7 @@
 //! What every command has at hand: where the vault is, how to reach it, where to answer.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -33,6 +34,8 @@ pub(crate) struct App {
     global: Global,
     stay: Stay,
     local: Mutex<Option<Local>>,
+    /// Whose vault a command means, over what was said for every command.
+    meant: OnceLock<String>,
 }
 
 impl App {
@@ -41,7 +44,7 @@ impl App {
         let width = textwrap::termwidth().clamp(40, 120);
         let now = SystemClock::default().now();
         let out = Output { json: global.json, quiet: global.quiet, width, now };
-        Self { out, global, stay, local: Mutex::new(None) }
+        Self { out, global, stay, local: Mutex::new(None), meant: OnceLock::new() }
     }
 
     /// Whether the vault lies in a data directory of this machine.
@@ -102,6 +105,13 @@ impl App {
         Ok(path.to_owned())
     }
 
+    /// Says whose vault is meant from now on; said once.
+    pub(crate) fn mean(&self, user: Option<String>) {
+        if let Some(user) = user {
+            self.meant.get_or_init(|| user);
+        }
+    }
+
     /// Reaches the vault.
     pub(crate) async fn session(&self) -> Result<Session<'_>> {
         Ok(Session { app: self, client: self.link().await? })
@@ -121,7 +131,7 @@ impl App {
             Some(url) => self.remote(url).await?,
             None => self.here().await?,
         };
-        Ok(match &self.global.vault {
+        Ok(match self.meant.get().or(self.global.vault.as_ref()) {
             Some(vault) => client.with_vault(vault)?,
             None => client,
         })

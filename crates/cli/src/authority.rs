@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use anstyle::Style;
 use serde::Serialize;
-use yore_client::api::{self, GrantRequest};
+use yore_client::api::{self, GrantRequest, Issued};
+use yore_client::input;
 use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Grant, Labels, Verb, Verbs};
 use yore_domain::scope::ScopeRule;
@@ -87,9 +88,20 @@ pub(crate) fn verbs(verbs: Verbs) -> String {
 }
 
 /// Gives a grant; only its token goes to standard output.
-pub(crate) async fn issue(app: &App, request: GrantRequest) -> Result {
+pub(crate) async fn issue(app: &App, request: GrantRequest, signed: bool) -> Result {
     let mut session = app.session().await?;
     let issued = session.change::<api::IssueGrant>(request).await?;
+    drop(session);
+    show_issued(app, issued, signed).await
+}
+
+/// Tells a grant that was given; its token may be one that the vault signed.
+pub(crate) async fn show_issued(app: &App, mut issued: Issued, signed: bool) -> Result {
+    if signed {
+        let mut session = app.session().await?;
+        let grant = input::OneGrant { grant: issued.grant.id };
+        issued.token = session.call::<api::SignGrant>(grant).await?;
+    }
     app.out.either(&issued, |issued| {
         told(app, &issued.grant);
         raw(&issued.token)

@@ -1,9 +1,9 @@
 //! `yore grant`: gives agents access by label, sensitivity, scope and time.
 
 use clap::Subcommand;
-use yore_client::api::{self, GrantRequest};
+use yore_client::api::{self, Extension, GrantRequest};
 use yore_client::input::{self, Nothing};
-use yore_domain::class::Label;
+use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Grant, Labels, Verb};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, GrantId, Span};
@@ -11,7 +11,8 @@ use yore_domain::{AgentId, GrantId, Span};
 use crate::app::{App, Session};
 use crate::authority::{self, Bounds, state, verbs};
 use crate::failure::{Failure, Result};
-use crate::output::{HEAD, ID, Table, cell, short, styled};
+use crate::filter::sensitivity;
+use crate::output::{HEAD, ID, Table, cell, raw, short, styled};
 use crate::{prefix, show, when};
 
 /// Options of `yore grant`.
@@ -21,7 +22,9 @@ Examples:
   yore grant issue --agent scheduler --read work.calendar,preferences --write work.calendar --ttl 1h
   yore grant issue --agent coder --read any --write any --project yore --max internal
   yore grant list
-  yore grant extend 8d01 --by 24h
+  yore grant issue --agent portal --read health.appointment --ttl 1h --signed
+  yore grant extend 8d01 --ttl 24h
+  yore grant extend 8d01 --ttl 30m --read health.consult --max restricted
   yore grant revoke 8d01
 
 A label covers what lies below it: work covers work.calendar. Issuing writes only the token to
@@ -46,13 +49,12 @@ enum What {
         /// The grant
         id: String,
     },
-    /// Make a grant hold longer
-    Extend {
+    /// Make a grant hold longer, or allow more for a while
+    Extend(Extend),
+    /// Write a grant as a token signed by the vault, to be shown to other servers
+    Sign {
         /// The grant
         id: String,
-        /// How much longer
-        #[arg(long, value_name = "SPAN", value_parser = when::span)]
-        by: Span,
     },
     /// Take a grant back, at once and everywhere, with all that were given under it
     Revoke {
@@ -60,6 +62,27 @@ enum What {
         #[arg(required = true)]
         id: Vec<String>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct Extend {
+    /// The grant
+    id: String,
+    /// For how long, from now on
+    #[arg(long, alias = "by", value_name = "SPAN", value_parser = when::span)]
+    ttl: Span,
+    /// Labels it may read besides; writes a signed token that ends by itself
+    #[arg(long, value_delimiter = ',', value_name = "LABELS")]
+    read: Vec<String>,
+    /// Labels it may write besides
+    #[arg(long, value_delimiter = ',', value_name = "LABELS")]
+    write: Vec<String>,
+    /// The highest sensitivity it touches meanwhile
+    #[arg(long, value_name = "CLASS", value_parser = sensitivity)]
+    max: Option<Sensitivity>,
+    /// A note for people
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -73,19 +96,27 @@ struct Issue {
     /// Labels it may write, or any
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
     write: Vec<String>,
-    /// What it may do [default: read and write as --read and --write say]
+    /// What it may do [default: read and export what --read says, write, derive and erase what
+    /// --write says]
     #[arg(long, value_delimiter = ',', value_name = "VERBS", value_parser = authority::verb)]
     verbs: Vec<Verb>,
-    /// Only this user's memories
+    /// Whose memories, where the server has several users
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// Write a token signed by the vault, which other servers can verify; needs --ttl
+    #[arg(long)]
+    signed: bool,
     #[command(flatten)]
     bounds: Bounds,
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.what {
-        What::Issue(issue) => authority::issue(app, request(*issue)?).await,
+        What::Issue(issue) => {
+            let signed = issue.signed;
+            app.mean(issue.user.clone());
+            authority::issue(app, request(*issue)?, signed).await
+        }
         What::List { all } => list(app, all).await,
         What::Show { id } => {
             let mut session = app.session().await?;
@@ -93,12 +124,12 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             let grant = session.call::<api::ShowGrant>(input::OneGrant { grant }).await?;
             app.out.either(&grant, |grant| show_grant(app, grant))
         }
-        What::Extend { id, by } => {
+        What::Extend(extend) => extended(app, extend).await,
+        What::Sign { id } => {
             let mut session = app.session().await?;
             let grant = find(&mut session, &id).await?;
-            let grant =
-                session.change::<api::ExtendGrant>(input::ExtendGrant { grant, by }).await?;
-            app.out.either(&grant, |grant| show_grant(app, grant))
+            let token = session.call::<api::SignGrant>(input::OneGrant { grant }).await?;
+            app.out.either(&serde_json::json!({ "token": token }), |_| raw(&token))
         }
         What::Revoke { id } => {
             let mut session = app.session().await?;
@@ -113,11 +144,36 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     }
 }
 
+async fn extended(app: &App, extend: Extend) -> Result {
+    let Extend { id, ttl, read, write, max, note } = extend;
+    let mut session = app.session().await?;
+    let grant = find(&mut session, &id).await?;
+    if read.is_empty() && write.is_empty() && max.is_none() {
+        let longer = input::ExtendGrant { grant, by: ttl };
+        let grant = session.change::<api::ExtendGrant>(longer).await?;
+        return app.out.either(&grant, |grant| show_grant(app, grant));
+    }
+    let named = |words: &[String]| -> Result<Vec<Label>> {
+        let labels: Result<Vec<Label>, _> =
+            words.iter().map(|word| Label::new(word.trim())).collect();
+        Ok(labels?)
+    };
+    let extension =
+        Extension { ttl, read: named(&read)?, write: named(&write)?, ceiling: max, note };
+    let wider = session.change::<api::WidenGrant>(input::WidenGrant { grant, extension }).await?;
+    drop(session);
+    authority::show_issued(app, wider, true).await
+}
+
 fn request(issue: Issue) -> Result<GrantRequest> {
     let mut verbs = issue.verbs.clone();
     if verbs.is_empty() {
-        verbs.extend((!issue.read.is_empty()).then_some(Verb::Read));
-        verbs.extend((!issue.write.is_empty()).then_some(Verb::Write));
+        if !issue.read.is_empty() {
+            verbs.extend([Verb::Read, Verb::Export]);
+        }
+        if !issue.write.is_empty() {
+            verbs.extend([Verb::Write, Verb::Derive, Verb::Erase]);
+        }
     }
     if verbs.is_empty() {
         return Err(Failure::usage("the grant would allow nothing").hint(
@@ -125,8 +181,7 @@ fn request(issue: Issue) -> Result<GrantRequest> {
         ));
     }
     let labels = (authority::labels(&issue.read)?, authority::labels(&issue.write)?);
-    let scope = ScopeRule { user: issue.user, ..ScopeRule::default() };
-    Ok(issue.bounds.request(issue.agent, &verbs, labels, scope))
+    Ok(issue.bounds.request(issue.agent, &verbs, labels, ScopeRule::default()))
 }
 
 async fn list(app: &App, all: bool) -> Result {
@@ -188,5 +243,13 @@ async fn find(session: &mut Session<'_>, text: &str) -> Result<GrantId> {
         return Ok(id);
     }
     let grants = session.call::<api::Grants>(Nothing {}).await?;
-    prefix::one(grants.iter().map(|grant| grant.id), text, "yore grant list --all shows them")
+    let found =
+        prefix::one(grants.iter().map(|grant| grant.id), text, "yore grant list --all shows them");
+    match found {
+        // A grant that was signed elsewhere is not listed here, but can be revoked by its name.
+        Err(_) if text.contains(|letter: char| !letter.is_ascii_hexdigit() && letter != '-') => {
+            Ok(yore_engine::grant_named(text))
+        }
+        found => found,
+    }
 }

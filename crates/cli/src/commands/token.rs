@@ -80,7 +80,7 @@ struct Service {
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.what {
-        What::Issue(issue) => authority::issue(app, request(*issue)?).await,
+        What::Issue(issue) => authority::issue(app, request(*issue)?, false).await,
         What::Owner(life) => make(app, TokenKind::Owner, life).await,
         What::Service(Service { tenant, life }) => {
             make(app, TokenKind::Service(tenant.unwrap_or(TenantId::DEFAULT)), life).await
