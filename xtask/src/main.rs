@@ -1,8 +1,8 @@
 //! The one door for people and CI: `cargo xtask <command>`.
 //!
 //! `test` runs everything CI runs, `tidy` checks the house rules, `conformance` says which
-//! requirement of which protocol is proven by which test, `bench` measures, `openapi` describes
-//! the native API, `model` rebuilds the embedding models. Nothing here is part of the shipped binary.
+//! requirement of which protocol is proven by which test, `bench` measures, `probe` tries to
+//! see around grants, `openapi` describes the native API, `model` rebuilds the embedding models. Nothing here is part of the shipped binary.
 //!
 //! This package is compiled before anything else, so it depends on little.
 
@@ -14,6 +14,7 @@ mod bench;
 mod conformance;
 mod model;
 mod openapi;
+mod probe;
 mod requirement;
 mod results;
 mod test;
@@ -37,6 +38,8 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Measure the engine or the quality of recall.
     Bench(bench::Arguments),
+    /// Try to learn of what grants hide, at random, or by the time of answers.
+    Probe(probe::Arguments),
     /// Write the native API's OpenAPI document, or check the one in place.
     Openapi(openapi::Arguments),
     /// Rebuild the embedding models from the published weights, or check the ones in place.
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Openapi(arguments) => openapi::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
