@@ -16,7 +16,7 @@ use yore_engine::{Call, Event, Reference};
 
 use crate::Oamp;
 use crate::error::{Refusal, Result};
-use crate::map::{self};
+use crate::map;
 use crate::operations::{facets, needed, sensitivity};
 use crate::person::Person;
 use crate::wire::{self, Object};

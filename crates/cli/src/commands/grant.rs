@@ -115,7 +115,12 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
         What::Issue(issue) => {
             let signed = issue.signed;
             app.mean(issue.user.clone());
-            authority::issue(app, request(*issue)?, signed).await
+            let request = request(*issue)?;
+            if signed && (request.ttl.is_none() || request.read == Labels::Any) {
+                return Err(Failure::usage("a signed grant names its labels and ends by itself")
+                    .hint("say --read LABELS and --ttl SPAN, such as --ttl 1h"));
+            }
+            authority::issue(app, request, signed).await
         }
         What::List { all } => list(app, all).await,
         What::Show { id } => {

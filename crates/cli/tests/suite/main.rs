@@ -8,6 +8,7 @@ mod disk;
 mod first_use;
 mod following;
 mod governance;
+mod governed;
 mod keeping;
 mod keys;
 mod shape;
