@@ -126,8 +126,13 @@ impl Home {
 
     /// Starts a server on free ports.
     pub(crate) fn serve(&self) -> Server {
+        self.serve_at("127.0.0.1:0")
+    }
+
+    /// Starts a server that speaks plain HTTP at an address.
+    pub(crate) fn serve_at(&self, address: &str) -> Server {
         let mut child = self
-            .command(&["serve", "--json", "--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0"])
+            .command(&["serve", "--json", "--listen", address, "--tls-listen", "127.0.0.1:0"])
             .spawn()
             .unwrap();
         let mut line = String::new();

@@ -10,4 +10,5 @@ mod following;
 mod governance;
 mod keeping;
 mod keys;
+mod many_clients;
 mod shape;
