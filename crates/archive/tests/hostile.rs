@@ -1,0 +1,1 @@
+//! Files that are damaged, or made to do harm.
