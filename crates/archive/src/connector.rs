@@ -182,7 +182,7 @@ pub(crate) fn each_piece(
     };
     let mut pieces = crate::scan::Pieces::new(reader, source.limits().piece);
     loop {
-        let piece = match pieces.next() {
+        let piece = match pieces.take() {
             Ok(Some(piece)) => piece,
             Ok(None) => return Ok(()),
             Err(error) => return sink.skip(file.path(), None, format!("cannot be read: {error}")),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Error, Result};
+use crate::Result;
 
 /// A JSON object.
 pub(crate) type Object = Map<String, Value>;
@@ -14,19 +14,6 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, bool)> {
         None => Ok((serde_json::from_slice(bytes)?, false)),
         Some(mended) => Ok((serde_json::from_slice(&mended)?, true)),
     }
-}
-
-/// Parses a document that must be an object.
-pub(crate) fn parse_object(bytes: &[u8]) -> Result<Object> {
-    object(parse(bytes)?.0)
-}
-
-/// Returns the object a value is.
-pub(crate) fn object(value: Value) -> Result<Object> {
-    if let Value::Object(object) = value {
-        return Ok(object);
-    }
-    Err(Error::form("not a JSON object"))
 }
 
 /// Replaces the escapes of surrogates that have no partner.

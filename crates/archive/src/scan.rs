@@ -55,7 +55,7 @@ impl<R: Read> Pieces<R> {
     }
 
     /// Returns the next part.
-    pub fn next(&mut self) -> io::Result<Option<Piece>> {
+    pub fn take(&mut self) -> io::Result<Option<Piece>> {
         loop {
             match self.place {
                 Place::Start => self.start()?,

@@ -66,7 +66,7 @@ impl Source {
         for path in paths {
             source.add(path)?;
         }
-        source.files.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path)));
+        source.files.sort_by_cached_key(|file| natural(&file.path));
         for (index, file) in source.files.iter().enumerate() {
             source.names.entry(file.name().to_owned()).or_default().push(index);
         }

@@ -71,7 +71,7 @@ pub(crate) fn each_row(
     mut take: impl FnMut(crate::json::Object) -> Result<()>,
 ) -> Result<()> {
     let mut statement = connection.prepare(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query(parameters)?;
     while let Some(row) = rows.next()? {
         let mut object = crate::json::Object::new();

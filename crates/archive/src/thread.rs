@@ -40,6 +40,8 @@ pub(crate) struct Thread {
     pub(crate) current: Option<String>,
     pub(crate) leaf: Leaf,
     pub(crate) blobs: Vec<Blob>,
+    /// Places in the native form that repeat a turn's: their address, and the turn.
+    pub(crate) repeats: Vec<(usize, String)>,
 }
 
 /// A place in a conversation; not every one was spoken at.
@@ -117,6 +119,7 @@ impl Thread {
             current: None,
             leaf: Leaf::Newest,
             blobs: Vec::new(),
+            repeats: Vec::new(),
         }
     }
 
@@ -156,6 +159,38 @@ impl Thread {
         attachment
     }
 
+    /// Attaches bytes that stand in the text as base64, with or without a `data:` prefix.
+    pub(crate) fn attach_base64(
+        &mut self,
+        filename: &str,
+        media_type: Option<&str>,
+        data: &str,
+    ) -> Attachment {
+        let (media_type, data) = match data.strip_prefix("data:").and_then(|d| d.split_once(',')) {
+            Some((kind, data)) => (kind.split(';').next().or(media_type), data),
+            None => (media_type, data),
+        };
+        let clean: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let bytes = data_encoding::BASE64.decode(&clean).ok();
+        self.attach(filename, media_type, bytes.map(Blob::new))
+    }
+
+    /// Keeps what is no message, as far as it is small.
+    pub(crate) fn events(&mut self, events: Vec<Value>) {
+        const BYTES: usize = 1 << 20;
+        let (mut kept, mut left, mut size) = (Vec::new(), 0_u64, 0);
+        for event in events {
+            size += event.to_string().len();
+            if size <= BYTES { kept.push(event) } else { left += 1 }
+        }
+        if !kept.is_empty() {
+            self.extra.insert("events".into(), Value::Array(kept));
+        }
+        if left > 0 {
+            self.extra.insert("events_left_out".into(), Value::from(left));
+        }
+    }
+
     /// Makes the conversation. `native` is the value that the turns' native forms lie in.
     pub(crate) fn finish(self, native: Option<&Value>) -> Talk {
         let Self { platform, key, turns, .. } = &self;
@@ -189,7 +224,9 @@ impl Thread {
         let last = times.iter().flatten().max().copied();
         let updated = self.updated.or(last).unwrap_or(created).max(created);
         let id = ids::conversation(platform, key);
-        let mut addresses = HashMap::new();
+        let repeated = self.repeats.iter();
+        let mut addresses: HashMap<usize, String> =
+            repeated.map(|(address, turn)| (*address, self.message_id(turn).to_string())).collect();
         let mut slots: Vec<Option<Message>> = Vec::new();
         let mut native_key = Vec::new();
         let (platform, context) = (self.platform, self.context);

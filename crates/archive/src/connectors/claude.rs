@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use yore_domain::{ConversationId, Timestamp};
 
-use self::others::Others;
 use crate::connector::{Connector, Sample, Sink, each_piece};
 use crate::json::{self, Look, Object};
 use crate::source::{File, Source};
@@ -38,7 +37,7 @@ impl Connector for Claude {
         if shape.has(1, "chat_messages") {
             return 95;
         }
-        u8::from(Others::knows(sample)) * 85
+        u8::from(others::knows(sample)) * 85
     }
 
     fn read(&self, source: &Source, files: &[&File], sink: &mut Sink<'_>) -> Result<()> {
@@ -46,12 +45,11 @@ impl Connector for Claude {
             source.named(name).for_each(|file| sink.used(file));
         }
         let mut seen = HashMap::new();
-        let mut others = Others::default();
         for file in files {
             let sample = file.sample().unwrap_or_default();
             let shape = crate::shape::Shape::of(&sample);
             if !shape.has(1, "chat_messages") {
-                others.read(source, file, sink)?;
+                others::read(source, file, sink)?;
             } else if shape.array {
                 each_piece(source, file, sink, |sink, _, value, mended| {
                     conversation(file, sink, &value, mended, &mut seen)

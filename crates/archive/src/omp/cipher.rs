@@ -154,7 +154,7 @@ impl Sealed {
         let size = file.metadata().map_err(Error::io(&shown))?.len();
         let wrong = || Error::archive("password", "wrong password or damaged file");
         let mut header = [0; HEADER as usize];
-        if size < HEADER + BLOCK as u64 || (size - HEADER) % BLOCK as u64 != 0 {
+        if size < HEADER + BLOCK as u64 || !(size - HEADER).is_multiple_of(BLOCK as u64) {
             return Err(wrong());
         }
         read_exact_at(&file, &mut header, 0).map_err(Error::io(&shown))?;

@@ -251,7 +251,7 @@ fn counted(
     let mut messages = 0;
     for entry in entries.iter().filter(|entry| entry.name.starts_with("conversations/")) {
         let mut pieces = Pieces::new(archive.reader(entry), limits.piece);
-        while let Some(piece) = pieces.next().map_err(Error::io(&entry.name))? {
+        while let Some(piece) = pieces.take().map_err(Error::io(&entry.name))? {
             messages += u64::from(piece.key.as_deref() == Some("messages"));
         }
     }

@@ -20,7 +20,7 @@ impl Read for Drops<'_> {
 fn split(text: &[u8], step: usize, most: usize) -> Vec<Piece> {
     let mut pieces = Pieces::new(Drops(text, step), most);
     let mut found = Vec::new();
-    while let Some(piece) = pieces.next().unwrap() {
+    while let Some(piece) = pieces.take().unwrap() {
         found.push(piece);
     }
     found
@@ -38,7 +38,8 @@ fn texts(pieces: &[Piece]) -> Vec<(Option<&str>, Result<&str, Broken>)> {
 
 #[test]
 fn documents_fall_into_their_parts() {
-    let cases: [(&str, Vec<(Option<&str>, Result<&str, Broken>)>); 8] = [
+    type Parts = Vec<(Option<&'static str>, Result<&'static str, Broken>)>;
+    let cases: [(&str, Parts); 8] = [
         (
             "[1, {\"a\":[2]},\"]\"]",
             vec![(None, Ok("1")), (None, Ok("{\"a\":[2]}")), (None, Ok("\"]\""))],

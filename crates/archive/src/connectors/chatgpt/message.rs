@@ -167,10 +167,9 @@ fn pointers(content: &Object, metadata: &Object) -> Vec<Pointer> {
         let inner = [part.get("audio_asset_pointer"), part.get("video_container_asset_pointer")];
         let frames = part.list("frames_asset_pointers").iter();
         for holder in [Some(part)].into_iter().chain(inner).flatten().chain(frames) {
-            if let Some(pointer) = holder.text("asset_pointer").or(holder.as_str()) {
-                if pointer.contains("://") {
-                    add(id_of(pointer), None, None);
-                }
+            let pointer = holder.text("asset_pointer").or(holder.as_str());
+            if let Some(pointer) = pointer.filter(|pointer| pointer.contains("://")) {
+                add(id_of(pointer), None, None);
             }
         }
     }

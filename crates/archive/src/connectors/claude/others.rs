@@ -13,35 +13,29 @@ use crate::source::{File, Source};
 use crate::thread::{Said, Thread};
 use crate::{Error, Result, content, time};
 
-/// Reads the other files of an export.
-#[derive(Debug, Default)]
-pub(super) struct Others;
+/// Whether a file is one of them.
+pub(super) fn knows(sample: &Sample<'_>) -> bool {
+    let shape = &sample.shape;
+    shape.has(1, "conversations_memory")
+        || shape.has(1, "memory_files")
+        || shape.all(1, &["uuid", "prompt_template", "docs"])
+        || (shape.all(1, &["uuid", "title", "messages", "project"]) && !shape.array)
+}
 
-impl Others {
-    /// Whether a file is one of them.
-    pub(super) fn knows(sample: &Sample<'_>) -> bool {
-        let shape = &sample.shape;
-        shape.has(1, "conversations_memory")
-            || shape.has(1, "memory_files")
-            || shape.all(1, &["uuid", "prompt_template", "docs"])
-            || (shape.all(1, &["uuid", "title", "messages", "project"]) && !shape.array)
+/// Reads one of them.
+pub(super) fn read(source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
+    let parsed = source.document(file).and_then(|bytes| Ok(json::parse(&bytes)?.0));
+    let listed = match parsed {
+        Ok(Value::Array(listed)) => listed,
+        Ok(one) => vec![one],
+        Err(error) => return sink.pass(file.path(), None, Err(error)),
+    };
+    for value in listed {
+        let what = value.filled("uuid").map(str::to_owned);
+        let done = one(file, sink, &value);
+        sink.pass(file.path(), what, done)?;
     }
-
-    /// Reads one of them.
-    pub(super) fn read(&mut self, source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
-        let parsed = source.document(file).and_then(|bytes| Ok(json::parse(&bytes)?.0));
-        let listed = match parsed {
-            Ok(Value::Array(listed)) => listed,
-            Ok(one) => vec![one],
-            Err(error) => return sink.pass(file.path(), None, Err(error)),
-        };
-        for value in listed {
-            let what = value.filled("uuid").map(str::to_owned);
-            let done = one(file, sink, &value);
-            sink.pass(file.path(), what, done)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn one(file: &File, sink: &mut Sink<'_>, value: &Value) -> Result<()> {
