@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use yore_domain::{BlobHash, BlobHasher, Timestamp};
+use zeroize::Zeroizing;
 
 use crate::item::Blob;
+use crate::omp::Sealed;
 use crate::{Error, Limits, Result, Skip};
 
 pub(crate) use packed::{Shared, read_at};
@@ -32,6 +34,7 @@ pub struct Source {
     skipped: Vec<Skip>,
     limits: Limits,
     read: Arc<AtomicU64>,
+    password: Option<Zeroizing<String>>,
 }
 
 /// One file of a [`Source`], on disk or inside a zip.
@@ -62,6 +65,7 @@ impl Source {
             skipped: Vec::new(),
             limits,
             read: Arc::default(),
+            password: None,
         };
         for path in paths {
             source.add(path)?;
@@ -94,6 +98,24 @@ impl Source {
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Whether an archive under a password is among the files.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        let begins = |file: &File| file.head().is_ok_and(|head| Sealed::begins(&head));
+        self.files.iter().any(begins)
+    }
+
+    /// Says the password of archives among the files.
+    #[must_use]
+    pub fn with_password(mut self, password: String) -> Self {
+        self.password = Some(Zeroizing::new(password));
+        self
+    }
+
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.password.as_ref().map(|password| password.as_str())
     }
 
     /// Returns how many bytes there are, unpacked.
@@ -304,9 +326,17 @@ impl File {
 
     /// Reads the beginning, to tell what it is.
     pub(crate) fn sample(&self) -> Result<Vec<u8>> {
+        self.begin(SAMPLE)
+    }
+
+    fn head(&self) -> Result<Vec<u8>> {
+        self.begin(16)
+    }
+
+    fn begin(&self, most: usize) -> Result<Vec<u8>> {
         let before = self.read.load(Ordering::Relaxed);
         let mut bytes = Vec::new();
-        let read = self.open()?.take(SAMPLE as u64).read_to_end(&mut bytes);
+        let read = self.open()?.take(most as u64).read_to_end(&mut bytes);
         self.read.store(before, Ordering::Relaxed);
         read.map_err(Error::io(self.path()))?;
         Ok(bytes)

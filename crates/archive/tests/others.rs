@@ -381,3 +381,31 @@ fn everything_at_once_is_told_apart() {
         ]
     );
 }
+
+#[test]
+fn archives_among_other_exports_with_and_without_their_password() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/omp");
+    let of = |name: &str| std::path::PathBuf::from(vectors).join(name);
+    let plain = read_all(&[of("good.omp.zip")]);
+    assert_eq!((plain.talks.len(), plain.notes.len()), (1, 1));
+    let sealed = [of("good.omp.zip.enc"), of("good.omp.zip.enc.hmac")];
+    let source = yore_archive::Source::open(&sealed, yore_archive::Limits::default()).unwrap();
+    assert!(source.is_sealed());
+    let mut talks = Vec::new();
+    let mut take = |item| {
+        if let yore_archive::Item::Conversation(talk) = item {
+            talks.push(*talk);
+        }
+        Ok(())
+    };
+    let without = yore_archive::read(&source, &mut take).unwrap();
+    assert!(without.skipped[0].reason.contains("under a password"));
+    let source = source.with_password("correct horse".into());
+    let report = yore_archive::read(&source, &mut take).unwrap();
+    assert_eq!((report.skipped.len(), report.unread), (0, 0));
+    assert_eq!(talks[0].messages, plain.talks[0].messages);
+    // A damaged archive gives nothing at all.
+    let damaged = read_all(&[of("bad-tampered-message.omp.zip")]);
+    assert_eq!((damaged.talks.len(), damaged.notes.len()), (0, 0));
+    assert!(damaged.report.skipped[0].reason.starts_with("checksum"));
+}

@@ -298,6 +298,3 @@ fn head(object: &Object, key: String) -> Thread {
     }
     thread
 }
-
-#[cfg(test)]
-mod tests;

@@ -132,6 +132,3 @@ fn head(object: &Object, key: &str) -> Thread {
     }
     thread
 }
-
-#[cfg(test)]
-mod tests;

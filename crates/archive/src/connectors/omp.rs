@@ -32,9 +32,21 @@ impl Connector for Omp {
 }
 
 fn one(source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
+    source.named(&format!("{}.hmac", file.name())).for_each(|tag| sink.used(tag));
     let head = file.sample()?;
     if Sealed::begins(&head) {
-        return Err(Error::archive("password", "it is under a password; open it with that first"));
+        let Some(password) = source.password() else {
+            return Err(Error::archive("password", "it is under a password"));
+        };
+        let Some(path) = file.on_disk() else {
+            return Err(Error::archive("password", "it lies inside a zip; take it out first"));
+        };
+        // The tag is beside it, unless somebody moved the one without the other.
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".hmac");
+        let tag = std::fs::read_to_string(beside).ok();
+        let reader = Reader::open_sealed(path, password, tag.as_deref(), source.limits())?;
+        return reader.read(sink);
     }
     let bytes = match file.on_disk() {
         Some(path) => Shared::open(path).map_err(Error::io(file.path()))?,

@@ -1,5 +1,6 @@
 //! Reading an archive: everything is verified before anything is handed over.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -128,14 +129,14 @@ impl Reader {
         for (message, reason) in wrong {
             sink.skip(&entry.name, Some(message), reason)?;
         }
-        let mut blobs: Vec<Blob> = Vec::new();
+        let (mut blobs, mut seen, mut there) = (Vec::new(), HashSet::new(), HashSet::new());
         for attachment in messages.iter().flat_map(|message| &message.attachments) {
-            let Some(hash) = attachment.blob else { continue };
-            if blobs.iter().any(|known| known.hash == hash) {
-                continue;
-            }
+            let Some(hash) = attachment.blob.filter(|hash| seen.insert(*hash)) else { continue };
             match self.blob(hash) {
-                Ok(blob) => blobs.push(blob),
+                Ok(blob) => {
+                    there.insert(hash);
+                    blobs.push(blob);
+                }
                 Err(error) => {
                     sink.skip(&entry.name, Some(attachment.filename.clone()), error.to_string())?;
                 }
@@ -143,8 +144,7 @@ impl Reader {
         }
         let mut messages = messages;
         for attachment in messages.iter_mut().flat_map(|message| &mut message.attachments) {
-            let there = blobs.iter().any(|blob| Some(blob.hash) == attachment.blob);
-            attachment.blob = attachment.blob.filter(|_| there);
+            attachment.blob = attachment.blob.filter(|hash| there.contains(hash));
         }
         sink.talk(&entry.name, Talk { head, messages, blobs })
     }

@@ -99,6 +99,112 @@ fn omp_081_a_conversation_is_read_with_its_attachment_and_its_unknown_members() 
 }
 
 #[test]
+fn omp_005_members_that_are_not_understood_come_back_at_every_level() {
+    let message = json!({"id": "7a1b2c3d-4e5f-4061-9b8c-0d1e2f3a4b5c", "role": "user",
+        "content": [{"type": "text", "text": "x", "x_block": {"a": [1.5]}}],
+        "timestamp": "2026-03-15T09:30:00Z", "model": null, "platform": "chatgpt",
+        "x_message": 18_446_744_073_709_551_615_u64, "new_in_2_1": "kept",
+        "tool_calls": [{"tool_name": "t", "tool_input": {}}],
+        "annotations": [{"type": "note", "text": "n", "x_note": true}],
+        "attachments": [{"filename": "f", "media_type": "a/b", "data": "https://x.example/f",
+            "x_attachment": "y", "source": "user_upload"}],
+        "extensions": {"chatgpt_node_id": "n", "omp_flag": 1, "bare": null}});
+    let conversation = json!({"id": "550e8400-e29b-41d4-a716-446655440000",
+        "created_at": "2026-03-15T09:30:00Z", "updated_at": "2026-03-15T09:30:00Z",
+        "platform": "chatgpt", "message_count": 1, "messages": [message], "x_conversation": [0.1],
+        "context": [{"type": "project", "id": "p"}], "extensions": {"claude_x": {"y": 1}}});
+    let Value::Object(object) = conversation.clone() else { panic!() };
+    let mut wrong = Vec::new();
+    let (head, messages) = conversation_from(object, &mut wrong).unwrap();
+    assert_eq!(wrong, []);
+    let mut written = conversation_json(&head, &messages, &|_| None);
+    // An address elsewhere is no attachment of the archive: it comes back as it was.
+    let attachment = &mut written["messages"][0]["attachments"][0];
+    assert_eq!(attachment["data"], "https://x.example/f");
+    assert_eq!(written, conversation);
+}
+
+#[test]
+fn omp_042_an_attachment_without_bytes_is_named_and_marked() {
+    let value = json!({"id": "m", "role": "user", "content": "x", "timestamp": "2026-03-15T09:30:00Z",
+        "attachments": [{"filename": "gone.png", "media_type": "image/png", "data": "",
+            "x_missing": true, "size_bytes": 3}]});
+    let message = message_from(value, "p", "c").unwrap();
+    assert_eq!((message.attachments[0].blob, message.attachments[0].size), (None, Some(3)));
+    let written = message_json(&message, &|_| None);
+    assert_eq!(
+        written["attachments"][0],
+        json!({"filename": "gone.png",
+        "media_type": "image/png", "data": "", "x_missing": true, "size_bytes": 3})
+    );
+}
+
+#[test]
+fn omp_056_the_count_of_messages_is_counted_not_believed() {
+    let object = json!({"id": "c", "platform": "p", "created_at": "2026-03-15T09:30:00Z",
+        "updated_at": "2026-03-15T09:30:00Z", "message_count": 4, "messages": [
+            {"id": "m", "role": "user", "content": "x", "timestamp": "2026-03-15T09:30:00Z"}]});
+    let Value::Object(object) = object else { panic!() };
+    let (head, messages) = conversation_from(object, &mut Vec::new()).unwrap();
+    assert_eq!(conversation_json(&head, &messages, &|_| None)["message_count"], json!(1));
+}
+
+#[test]
+fn omp_083_the_manifest_counts_what_was_written() {
+    let (talks, notes, _) = all(&open("good.omp.zip").unwrap());
+    let at: Timestamp = "2026-04-07T12:00:00Z".parse().unwrap();
+    let mut writer = Writer::new(Vec::new(), at, Some("robin".into()));
+    let blob = BlobHash::of(b"\x89PNG\r\n\x1a\n");
+    writer.attachment(blob, "image/png", &mut &b"\x89PNG\r\n\x1a\n"[..]).unwrap();
+    writer.conversation(&talks[0].head, &talks[0].messages).unwrap();
+    let created = notes[0].draft.time.created.unwrap();
+    let version = Version::first(notes[0].id, notes[0].draft.clone(), created, None);
+    writer.memory(&version, created).unwrap();
+    let (_, manifest) = writer.finish().unwrap();
+    let counts = json!({"conversations": 1, "messages": 2, "memories": 1, "attachments": 1});
+    assert_eq!(json!(manifest.counts), counts);
+    assert_eq!(manifest.source_platform, "multi-platform");
+    assert_eq!(manifest.platforms_included.unwrap(), ["chatgpt", "claude"]);
+    let range = manifest.date_range.unwrap();
+    assert_eq!(range.earliest, "2026-03-15T09:30:00Z");
+    assert_eq!(range.latest, "2026-03-15T09:50:00Z");
+    // Bytes under a name that is not theirs, and names out of order, are refused.
+    let mut writer = Writer::new(Vec::new(), at, None);
+    assert!(writer.attachment(blob, "image/png", &mut &b"other"[..]).is_err());
+    let mut writer = Writer::new(Vec::new(), at, None);
+    writer.memory(&version, created).unwrap();
+    assert!(writer.conversation(&talks[0].head, &talks[0].messages).is_err());
+}
+
+#[test]
+fn omp_152_a_model_nobody_knows_is_called_unknown_and_never_invented() {
+    let said = |role: &str| {
+        let value = json!({"id": "m", "role": role, "content": "x",
+            "timestamp": "2026-03-15T09:30:00Z", "model": null});
+        message_json(&message_from(value, "claude", "c").unwrap(), &|_| None)
+    };
+    assert_eq!(
+        (&said("assistant")["model"], &said("tool")["model"]),
+        (&json!("unknown"), &json!("unknown"))
+    );
+    assert_eq!(said("assistant")["x_model_source"], json!("unknown"));
+    assert_eq!(said("user")["model"], Value::Null);
+    let again = message_from(said("assistant"), "claude", "c").unwrap();
+    assert_eq!(again.model, None);
+}
+
+#[test]
+fn omp_180_a_newer_minor_version_is_read_and_another_major_is_not() {
+    let talk = br#"{"id":"c","platform":"x","created_at":"2026-04-07T12:00:00Z","updated_at":"2026-04-07T12:00:00Z","messages":[]}"#;
+    let mut sums = Sums::default();
+    sums.add("conversations/c.json", yore_canon::hash::Sha256::of(talk));
+    let bytes = zipped(&[("conversations/c.json", talk)], &sums.total().to_string());
+    let reader = Reader::of_bytes(bytes, Limits::default()).unwrap();
+    assert_eq!(reader.manifest().omp_version, "2.1");
+    assert_eq!(why(open("bad-version-3.omp.zip")), "version");
+}
+
+#[test]
 fn omp_003_a_name_that_is_no_uuid_is_mapped_and_kept() {
     let (talks, ..) = all(&open("lenient-non-uuid-id.omp.zip").unwrap());
     let message = &talks[0].messages[0];
@@ -255,7 +361,7 @@ fn omp_089_openssl_opens_what_is_written_and_what_it_writes_is_opened() {
 }
 
 #[test]
-fn omp_08a_a_changed_byte_is_noticed_before_anything_is_decrypted() {
+fn omp_089_a_changed_byte_is_noticed_before_anything_is_decrypted() {
     let folder = tempfile::tempdir().unwrap();
     let tag = std::fs::read_to_string(vector("good.omp.zip.enc.hmac")).unwrap();
     let mut bytes = std::fs::read(vector("good.omp.zip.enc")).unwrap();

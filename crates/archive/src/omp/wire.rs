@@ -3,6 +3,8 @@
 //! Members the model has no place for are kept under `omp`; extensions of a platform under the
 //! platform's name without its prefix. So what was read is written again, whoever wrote it first.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 use yore_domain::class::Governance;
 use yore_domain::conversation::{Attachment, Conversation, Message, Role};
@@ -110,6 +112,8 @@ fn attachment_json(attachment: &Attachment, path: Paths<'_>) -> Value {
             out.insert("data".into(), Value::from(path));
             out.insert("x_sha256".into(), json!(blob));
         }
+        // An address elsewhere, or bytes that stand in the text.
+        (None, _) if kept(&attachment.foreign, "data") => {}
         (blob, _) => {
             out.insert("data".into(), Value::from(""));
             out.insert("x_missing".into(), Value::from(true));
@@ -126,6 +130,10 @@ fn attachment_json(attachment: &Attachment, path: Paths<'_>) -> Value {
         out.insert("x_extensions".into(), Value::Object(extensions));
     }
     Value::Object(out)
+}
+
+fn kept(foreign: &Foreign, name: &str) -> bool {
+    foreign.get(OMP).is_some_and(|own| own.get(name).is_some())
 }
 
 /// Blocks that point into the archive follow their attachment to where it lies.
@@ -226,13 +234,27 @@ pub fn conversation_from(
     let tags = tags.map(str::to_owned).collect();
 
     let mut messages = Vec::with_capacity(said.len());
-    take_messages(&platform, &native, said, false, &mut messages, wrong);
+    let mut taken = HashSet::new();
+    let mut take = |said: Vec<Value>, off_path: bool, messages: &mut Vec<Message>| {
+        for (place, value) in said.into_iter().enumerate() {
+            let name = value.filled("id").map(str::to_owned);
+            let name = name.unwrap_or_else(|| format!("message {}", place + 1));
+            match message_from(value, &platform, &native) {
+                Ok(message) if taken.insert(message.id) => {
+                    messages.push(Message { off_path, ..message });
+                }
+                Ok(_) => wrong.push((name, "its id is another message's".to_owned())),
+                Err(error) => wrong.push((name, error.to_string())),
+            }
+        }
+    };
+    take(said, false, &mut messages);
     let branches = object
         .get_mut("extensions")
         .and_then(Value::as_object_mut)
         .and_then(|extensions| extensions.remove(&format!("{platform}_branches")));
     if let Some(Value::Array(branches)) = branches {
-        take_messages(&platform, &native, branches, true, &mut messages, wrong);
+        take(branches, true, &mut messages);
     }
     let made = tree(&messages);
     if let Some(extensions) = object.get_mut("extensions").and_then(Value::as_object_mut) {
@@ -262,27 +284,6 @@ pub fn conversation_from(
         foreign,
     };
     Ok((head, messages))
-}
-
-fn take_messages(
-    platform: &str,
-    conversation: &str,
-    said: Vec<Value>,
-    off_path: bool,
-    messages: &mut Vec<Message>,
-    wrong: &mut Vec<(String, String)>,
-) {
-    for (place, value) in said.into_iter().enumerate() {
-        let name =
-            value.filled("id").map_or_else(|| format!("message {}", place + 1), str::to_owned);
-        match message_from(value, platform, conversation) {
-            Ok(message) if messages.iter().any(|known| known.id == message.id) => {
-                wrong.push((name, "its id is another message's".to_owned()));
-            }
-            Ok(message) => messages.push(Message { off_path, ..message }),
-            Err(error) => wrong.push((name, error.to_string())),
-        }
-    }
 }
 
 /// Reads a message of a conversation, which is named as its platform names it.
