@@ -142,6 +142,9 @@ impl Home {
             std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
             panic!("{error}: {line:?} {err}")
         });
+        // A server that logs into a full pipe would wait for a reader.
+        let mut log = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Server { child, ready }
     }
 }

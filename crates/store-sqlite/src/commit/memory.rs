@@ -282,12 +282,9 @@ impl Commit<'_> {
 
 /// Names a second row with the same key as what it is to the caller.
 fn taken(error: crate::Error, what: &'static str) -> crate::Error {
-    match &error {
-        crate::Error::Sqlite(cause) if cause.sqlite_error_code() == Some(TAKEN) => {
-            DomainError::conflict(what).into()
-        }
-        _ => error,
-    }
+    let taken = matches!(&error, crate::Error::Sqlite(cause)
+        if cause.sqlite_error_code() == Some(TAKEN));
+    if taken { DomainError::conflict(what).into() } else { error }
 }
 
 /// The columns that rebuild a row's place in the indexes; all empty when it is not to be found.
