@@ -49,7 +49,11 @@ fn inspect(node: &Node) -> Result<()> {
     if home.exists() {
         std::fs::remove_dir_all(&home)?;
     }
+    std::fs::create_dir_all(&home)?;
     let (data, key) = (home.join("data"), home.join("master.key"));
+    std::fs::write(&key, "07".repeat(32))?;
+    // The inspector passes no surroundings on, so the key cannot come from them.
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     let place = |command: &mut Command| {
         command.arg("--data").arg(&data).arg("--key-file").arg(&key);
     };
@@ -78,6 +82,7 @@ fn inspect(node: &Node) -> Result<()> {
     judge(&[&path(&yore), "mcp", "--data", &path(&data), "--key-file", &path(&key)])?;
     let mut serve = Command::new(&yore);
     place(serve.args(["serve", "--json", "--listen", "127.0.0.1:0", "--tls-listen", "off"]));
+    serve.env("YORE_LOG", "error");
     let (_serving, ready) = Serving::start(&mut serve)?;
     let ready: Value = serde_json::from_str(&ready)?;
     let url = format!("{}/mcp", ready["http"].as_str().context("the server says where it is")?);
