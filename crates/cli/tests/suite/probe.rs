@@ -94,7 +94,8 @@ fn pass(
     let stop =
         format!("host: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
     server.write_all(format!("{head}{stop}{body}").as_bytes()).ok()?;
-    if head.starts_with("GET /ump/subscribe") {
+    // Streams do not end by themselves, so they pass as they come.
+    if head.starts_with("GET /ump/subscribe") || head.lines().any(|line| line.contains(" /mcp")) {
         std::io::copy(&mut server, &mut stream).ok()?;
         return None;
     }
