@@ -61,6 +61,8 @@ pub struct Claims {
     pub grant: Grant,
     /// Whom they are meant for, when they say.
     pub audience: Vec<String>,
+    /// Whose memories they are about, by DID or name, when they say.
+    pub owner: Option<String>,
     /// The proof.
     pub proof: Proof,
 }

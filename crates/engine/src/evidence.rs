@@ -6,6 +6,7 @@ use yore_domain::grant::Bearer;
 use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
 use yore_policy::{Evidence, Presented, Standing};
 use yore_store::Snapshot;
+use yore_store::keeper::VaultInfo;
 
 use crate::call::{Call, Claims, Secret, VaultRef};
 use crate::engine::Engine;
@@ -146,17 +147,20 @@ impl Engine {
         vault: VaultId,
         claims: &Claims,
     ) -> Result<Presented> {
-        let Claims { grant, audience, proof } = claims;
+        let Claims { grant, audience, owner: about, proof } = claims;
         let signer = Did::of_key(&proof.key);
         let signature = signer.as_str() == grant.issuer
             && Signature::from_slice(proof.key.algorithm(), &proof.signature)
                 .is_ok_and(|signature| proof.key.verify(&proof.message, &signature).is_ok());
         let permit = self.system(vault, "look up credentials")?;
-        let owner = self.keeper().info(&permit).await?.map(|info| info.did);
+        let info = self.keeper().info(&permit).await?;
         let settings = self.settings();
-        let issuer = if owner.as_deref() == Some(&grant.issuer) {
+        let issuer = if info.as_ref().is_none_or(|info| !is_about(about.as_deref(), info)) {
+            // Whoever issued it, it is about somebody else's memories.
+            Standing::Stranger
+        } else if info.is_some_and(|info| info.did == grant.issuer) {
             Standing::Owner
-        } else if settings.did == grant.issuer {
+        } else if !settings.did.is_empty() && settings.did == grant.issuer {
             Standing::Server
         } else if settings.issuers.contains(&grant.issuer) {
             Standing::Configured
@@ -170,6 +174,11 @@ impl Engine {
         let grant = Box::new(grant.clone());
         Ok(Presented::Claims { grant, signature, issuer, audience, revoked })
     }
+}
+
+/// Whether claims that name an owner mean the owner of this vault.
+fn is_about(owner: Option<&str>, info: &VaultInfo) -> bool {
+    owner.is_none_or(|owner| owner == info.did || owner == info.owner)
 }
 
 /// The setting that says a grant was revoked, whether or not its row is kept here.

@@ -56,6 +56,9 @@ impl Host {
             let made = host.engine.issue_token(&call, TokenKind::Owner, None, note).await?;
             host.first_token = Some(Secret::new(made));
         }
+        if let Some(open) = host.config.ump.public_reads {
+            host.engine.set_public_reads(&call, open).await?;
+        }
         Ok(host)
     }
 
@@ -111,7 +114,9 @@ impl Host {
                 reads_per_minute: config.limits.reads_per_minute,
                 writes_per_minute: config.limits.writes_per_minute,
                 recalls_per_minute: config.limits.recalls_per_minute,
-                ..Settings::default()
+                audiences: config.trust.audiences.clone(),
+                issuers: config.trust.issuers.clone(),
+                did: config.trust.did.clone().unwrap_or_default(),
             },
         });
         let made_key = obtained.made;
