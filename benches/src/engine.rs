@@ -9,7 +9,7 @@ use crate::corpus::Corpus;
 use crate::meter::pin;
 use crate::report::{self, Report};
 use crate::world::{World, is_rare};
-use crate::{limits, process, recall, vectors, write};
+use crate::{limits, mcp, process, recall, vectors, write};
 
 const SEED: u64 = 20_261_115;
 
@@ -48,6 +48,7 @@ enum Part {
     Writes,
     Recall,
     Vectors,
+    Mcp,
 }
 
 /// Runs the command.
@@ -110,6 +111,9 @@ impl Bench {
         if wanted(Part::Vectors) {
             self.vectors(arguments.quick)?;
         }
+        if wanted(Part::Mcp) {
+            self.tool_calls(arguments.binary.as_deref()).await?;
+        }
         if let Some(path) = &arguments.binary {
             let bytes = std::fs::metadata(path)
                 .with_context(|| format!("no binary at {}", path.display()))?
@@ -148,6 +152,27 @@ impl Bench {
             0.2,
             Some(crowd.cpu_per_write),
         );
+        Ok(())
+    }
+
+    /// A tool call over stdio, against the engine's own cost in the same vault.
+    async fn tool_calls(&mut self, binary: Option<&Path>) -> Result<()> {
+        const SIZE: usize = 10_000;
+        let what = "tool call over stdio on 10000, CPU beside the engine's, mean";
+        let Some(binary) = binary else {
+            self.report.at_most(what, "ms", 1.0, None);
+            return Ok(());
+        };
+        let folder = self.work.join("mcp");
+        let world = World::open(&folder).await?;
+        world.load(&self.corpus, 0..SIZE).await?;
+        world.close().await?;
+        let questions = recall::questions(&self.corpus, SIZE, self.repeats);
+        let cost = mcp::cost(binary, &folder, &questions).await?;
+        std::fs::remove_dir_all(&folder)?;
+        let figure = json!({ "engine_cpu_ms": cost.engine, "tool_call_cpu_ms": cost.call });
+        self.report.figure("recall, by the engine and by a tool call", figure);
+        self.report.at_most(what, "ms", 1.0, Some(cost.call - cost.engine));
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use clap::{Parser, Subcommand};
 mod corpus;
 mod engine;
 mod limits;
+mod mcp;
 mod meter;
 mod process;
 mod recall;

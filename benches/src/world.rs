@@ -29,7 +29,7 @@ const LOADERS: usize = 64;
 pub(crate) const RARE: &str = "work.calendar";
 const COMMON: [&str; 4] = ["health", "finance", "home", "behaviour"];
 
-const MASTER: &str = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4";
+pub(crate) const MASTER: &str = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4";
 const LOCAL: [u8; 32] = [0x5a; 32];
 
 #[derive(Debug)]

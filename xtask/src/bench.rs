@@ -33,7 +33,7 @@ struct Engine {
     /// Sizes of the vaults, in memories.
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<usize>,
-    /// Measure this part only: writes, recall or vectors.
+    /// Measure this part only: writes, recall, vectors or mcp.
     #[arg(long)]
     only: Vec<String>,
 }

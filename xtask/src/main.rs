@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod conformance;
+mod foreign;
 mod model;
 mod openapi;
 mod probe;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::results::{self, Outcome, Results};
 use crate::workspace::{cargo, target_dir};
-use crate::{conformance, tidy};
+use crate::{conformance, foreign, tidy};
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
@@ -35,17 +35,19 @@ enum Group {
     Clippy,
     Build,
     Tests,
+    Foreign,
     Doc,
     Conformance,
 }
 
 /// The groups in the order they run: the quick ones first.
-const ORDER: [Group; 7] = [
+const ORDER: [Group; 8] = [
     Group::Fmt,
     Group::Tidy,
     Group::Clippy,
     Group::Build,
     Group::Tests,
+    Group::Foreign,
     Group::Doc,
     Group::Conformance,
 ];
@@ -58,6 +60,7 @@ impl Group {
             Self::Clippy => "clippy",
             Self::Build => "build",
             Self::Tests => "tests",
+            Self::Foreign => "foreign",
             Self::Doc => "doc",
             Self::Conformance => "conformance",
         }
@@ -71,6 +74,7 @@ impl Group {
             Self::Build => 900,
             Self::Tests if full => 7200,
             Self::Tests => 1200,
+            Self::Foreign => 600,
             Self::Doc => 300,
             Self::Conformance => 30,
         })
@@ -145,6 +149,7 @@ impl Run {
             // Building the tests builds the binary that the end-to-end tests start.
             Group::Build => status(self.cargo().args(["test", "--workspace", "--no-run"])),
             Group::Tests => self.tests(),
+            Group::Foreign => self.foreign(),
             Group::Doc => status(
                 self.cargo()
                     .args(["doc", "--no-deps", "--workspace"])
@@ -181,6 +186,23 @@ impl Run {
             End::Failed("no test was run".to_owned())
         } else {
             End::Passed
+        })
+    }
+
+    fn foreign(&mut self) -> Result<End> {
+        let found = foreign::run()?;
+        let failed = found.count("failed");
+        let mut results = match self.results.take() {
+            Some(results) => results,
+            None if self.saved.exists() => Results::load(&self.saved)?,
+            None => Results::default(),
+        };
+        results.tests.extend(found.tests);
+        results.save(&self.saved)?;
+        self.results = Some(results);
+        Ok(match failed {
+            0 => End::Passed,
+            _ => End::Failed(format!("{failed} foreign checks failed")),
         })
     }
 

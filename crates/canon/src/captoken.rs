@@ -102,10 +102,33 @@ pub fn encode(claims: &Object, key: &SigningKey) -> Result<String, Error> {
     if key.algorithm() != Algorithm::Ed25519 {
         return Err(Error::Algorithm);
     }
-    let payload = encode::base64url(jcs::canonical_object(claims).as_bytes());
-    let signature = key.sign(Blake3::of(&payload).as_bytes());
-    let signature = encode::base64url(signature.as_bytes());
-    Ok(format!("{NAME}.{payload}.{SIGNATURE_PREFIX}{signature}"))
+    let unsigned = Unsigned::new(claims);
+    let signature = key.sign(unsigned.digest().as_bytes());
+    Ok(unsigned.signed(signature.as_bytes()))
+}
+
+/// A token whose key lies elsewhere: what is to be signed, and where the signature goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsigned {
+    payload: String,
+}
+
+impl Unsigned {
+    /// Encodes claims.
+    pub fn new(claims: &Object) -> Self {
+        Self { payload: encode::base64url(jcs::canonical_object(claims).as_bytes()) }
+    }
+
+    /// Returns what is signed.
+    pub fn digest(&self) -> Blake3 {
+        Blake3::of(&self.payload)
+    }
+
+    /// Returns the token with an Ed25519 signature over the digest.
+    pub fn signed(&self, signature: &[u8]) -> String {
+        let signature = encode::base64url(signature);
+        format!("{NAME}.{}.{SIGNATURE_PREFIX}{signature}", self.payload)
+    }
 }
 
 #[cfg(test)]

@@ -52,6 +52,21 @@ impl App {
         self.global.url.is_none()
     }
 
+    /// The server that was named, when one was.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.global.url.as_deref()
+    }
+
+    /// The token that was given, when one was.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.global.token.as_deref()
+    }
+
+    /// The certificate authority to trust, when one was named.
+    pub(crate) fn authority(&self) -> Option<&Path> {
+        self.global.ca.as_deref()
+    }
+
     /// Returns the layers of configuration: file, environment, then the options given.
     pub(crate) fn layers(&self) -> Result<Layers> {
         let layers = match &self.global.config {
@@ -215,6 +230,11 @@ impl Session<'_> {
                 events => return Ok(events?),
             }
         }
+    }
+
+    /// What time it is, as far as this command is concerned.
+    pub(crate) fn now(&self) -> yore_domain::Timestamp {
+        self.app.out.now
     }
 
     /// The client itself, for what is not one question and one answer.

@@ -150,8 +150,14 @@ pub(crate) enum Command {
     Audit(commands::audit::Args),
     /// Take in memories and conversations
     Import(commands::import::Args),
-    /// Write everything out, one item a line
+    /// Write everything out, in the native form or as portable records
     Export(commands::export::Args),
+    /// Keep a directory of Markdown files in step with the vault, both ways
+    Sync(commands::sync::Args),
+    /// Write what is public where anybody can fetch it
+    Publish(commands::publish::Args),
+    /// Check a server against its protocol
+    Conformance(commands::conformance::Args),
     /// Copy the vault, while it serves, into an encrypted file
     Backup(commands::backup::Args),
     /// Put a copy made by backup in the vault's place

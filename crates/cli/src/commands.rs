@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod conformance;
 pub(crate) mod connect;
 pub(crate) mod context;
 pub(crate) mod doctor;
@@ -22,6 +23,7 @@ pub(crate) mod legal_hold;
 pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod merge;
+pub(crate) mod publish;
 pub(crate) mod recall;
 pub(crate) mod remember;
 pub(crate) mod restore;
@@ -29,6 +31,7 @@ pub(crate) mod review;
 pub(crate) mod revise;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod sync;
 pub(crate) mod token;
 pub(crate) mod undo;
 pub(crate) mod watch;
@@ -68,6 +71,9 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Audit(args) => audit::run(app, args).await,
         Command::Import(args) => import::run(app, args).await,
         Command::Export(args) => export::run(app, args).await,
+        Command::Sync(args) => sync::run(app, args).await,
+        Command::Publish(args) => publish::run(app, args).await,
+        Command::Conformance(args) => Box::pin(conformance::run(app, args)).await,
         Command::Backup(args) => backup::run(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
         Command::Doctor(args) => doctor::run(app, args).await,

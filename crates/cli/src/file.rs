@@ -49,6 +49,16 @@ impl Sink {
         }
     }
 
+    /// Writes a piece of text as it is.
+    pub(crate) fn piece(&mut self, text: &str) -> Result {
+        match &mut self.to {
+            To::Output => crate::output::plain(text),
+            To::File { path, part } => {
+                part.write_all(text.as_bytes()).map_err(Failure::file(path.display()))
+            }
+        }
+    }
+
     /// Makes the file appear. Returns how many rows it has and where it is.
     pub(crate) fn close(self) -> Result<(u64, String)> {
         let rows = self.rows;
@@ -61,4 +71,27 @@ impl Sink {
         part.persist(&path).map_err(|error| Failure::file(&place)(error.error))?;
         Ok((rows, place))
     }
+}
+
+/// Writes a file that appears whole, in place of one that may be there.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let failed = || Failure::file(path.display());
+    let mut part = NamedTempFile::new_in(parent.unwrap_or(Path::new("."))).map_err(failed())?;
+    part.write_all(bytes).map_err(failed())?;
+    part.as_file().sync_all().map_err(failed())?;
+    part.persist(path).map_err(|error| failed()(error.error))?;
+    Ok(())
+}
+
+/// Makes a directory, or takes one that is empty.
+pub(crate) fn empty_directory(path: &Path) -> Result {
+    let failed = || Failure::file(path.display());
+    std::fs::create_dir_all(path).map_err(failed())?;
+    if std::fs::read_dir(path).map_err(failed())?.next().is_some() {
+        let taken = format!("{} is not empty", path.display());
+        return Err(Failure::new(crate::failure::Exit::Conflict, taken)
+            .hint("name a directory that is empty or not there; yore sync keeps one in step"));
+    }
+    Ok(())
 }

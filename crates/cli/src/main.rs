@@ -18,14 +18,18 @@ mod editor;
 mod failure;
 mod file;
 mod filter;
+mod folder;
 mod input;
 mod local;
 mod mutated;
 mod output;
 mod passphrase;
 mod prefix;
+mod probe;
 mod progress;
 mod show;
+mod source;
+mod ump;
 mod when;
 
 use std::io::Write;
@@ -75,7 +79,9 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result {
-    let stay = if matches!(cli.command, Command::Mcp(_)) { Stay::Long } else { Stay::Short };
+    let stays = matches!(&cli.command, Command::Mcp(_))
+        || matches!(&cli.command, Command::Sync(args) if args.watch);
+    let stay = if stays { Stay::Long } else { Stay::Short };
     let app = Arc::new(App::new(cli.global, stay));
     let done = Box::pin(commands::run(&app, cli.command)).await;
     let finished = app.finish().await;

@@ -104,6 +104,12 @@ pub(crate) fn raw(text: &str) -> Result {
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(unwritten)
 }
 
+/// Writes text without an end of line of its own.
+pub(crate) fn plain(text: &str) -> Result {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(unwritten)
+}
+
 fn unwritten(error: std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         Failure::reader_gone()

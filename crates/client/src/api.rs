@@ -20,8 +20,8 @@ use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
-    AuditQuery, Census as Counts, Context as Frame, Conversed, Decision, DryRun, Event, Expired,
-    Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated,
+    AuditQuery, Caller, Census as Counts, Context as Frame, Conversed, Decision, DryRun, Event,
+    Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated,
     Recalled, Reference, Reviewed, TokenKind, Traces as Found, Undo as UndoRequest, Undone, Wish,
 };
 
@@ -127,10 +127,14 @@ endpoints! {
     EraseMessage = "message.erase", Light, input::OneMessage => ();
     /// Takes in a batch of items.
     Import = "import", Heavy, input::Import => Imported;
+    /// Tells who the caller is and whose vault it reached.
+    Whoami = "whoami", Light, Nothing => Caller;
     /// Gives out a page of items.
     Export = "export", Heavy, input::List => Page<Item>;
     /// Gives an agent a grant, and the token that stands for it.
     IssueGrant = "grant.issue", Light, GrantRequest => Issued;
+    /// Gives an agent a grant as a capability token that the vault signs.
+    IssueCapability = "grant.capability", Light, input::IssueCapability => Issued;
     /// Lists grants.
     Grants = "grant.list", Light, Nothing => Vec<Grant>;
     /// Returns a grant.
@@ -183,6 +187,8 @@ endpoints! {
     ShowJob = "job.show", Light, input::OneJob => Job;
     /// Ends a job.
     CancelJob = "job.cancel", Light, input::OneJob => ();
+    /// Lets anybody read what is public, or no longer.
+    PublicReads = "public-reads", Light, input::PublicReads => ();
     /// Sets or lifts a legal hold.
     LegalHold = "legal-hold", Light, input::LegalHold => ();
 }

@@ -221,7 +221,8 @@ impl Client {
         request: Request<Bytes>,
     ) -> Result<Response<BoxStream<'static, std::io::Result<Bytes>>>> {
         let (parts, body) = request.into_parts();
-        let mut sent = self.request(parts.method, parts.uri.path(), body)?;
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut sent = self.request(parts.method, path, body)?;
         sent.headers_mut().extend(parts.headers);
         let response = self.send(sent, HEAVY_TIME).await?;
         Ok(response.map(|body| body.into_data_stream().map_err(std::io::Error::other).boxed()))

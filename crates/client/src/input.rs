@@ -14,7 +14,7 @@ use yore_domain::query::{Filter, PageRequest, Recall};
 use yore_domain::{
     ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
-use yore_engine::{Decision, DryRun, Extension, Item, Reference, TokenKind, Wish};
+use yore_engine::{Decision, DryRun, Extension, GrantRequest, Item, Reference, TokenKind, Wish};
 
 macro_rules! inputs {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {$(
@@ -186,6 +186,22 @@ inputs! {
     Import {
         /// At most 500.
         items: Vec<Item>,
+        /// Whether to say only what would become of them.
+        #[serde(default)]
+        dry_run: DryRun,
+    }
+    /// A grant as a capability token.
+    IssueCapability {
+        /// What it allows.
+        request: GrantRequest,
+        /// The servers it is meant for; none means any that trusts the vault.
+        #[serde(default)]
+        audience: Vec<String>,
+    }
+    /// Whether anybody may read what is public.
+    PublicReads {
+        /// Whether.
+        open: bool,
     }
     /// A grant.
     OneGrant {

@@ -242,6 +242,12 @@ impl Class {
             visibility: scope.visibility,
         }
     }
+
+    /// Whether anybody may read it: it is public by scope and by sensitivity.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.visibility == Visibility::Public && self.sensitivity == Sensitivity::Public
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! From credentials to evidence: all I/O that happens before anything is believed.
 
+use std::borrow::Cow;
+
 use yore_canon::did::Did;
 use yore_canon::hash::hmac_sha256_matches;
 use yore_canon::key::Signature;
@@ -7,6 +9,7 @@ use yore_domain::grant::Bearer;
 use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
 use yore_policy::{Evidence, Presented, Standing, verify};
 use yore_store::Snapshot;
+use yore_store::keeper::VaultInfo;
 
 use crate::call::{Call, Claims, Proof, Secret, VaultRef};
 use crate::engine::Engine;
@@ -203,13 +206,13 @@ impl Engine {
         let info = self.keeper().info(&permit).await?;
         let owner = info.as_ref().map(|info| &info.did);
         let subject = subject.as_ref().is_none_or(|subject| {
-            info.as_ref().is_some_and(|info| info.owner == *subject || info.did == *subject)
+            info.as_ref().is_some_and(|info| is_about(subject, info))
         });
         let issuer = if shared {
             Standing::Configured
         } else if owner == Some(&grant.issuer) {
             Standing::Owner
-        } else if settings.did == grant.issuer {
+        } else if !settings.did.is_empty() && settings.did == grant.issuer {
             Standing::Server
         } else if settings.issuers.contains(&grant.issuer) {
             Standing::Configured
@@ -239,14 +242,18 @@ impl Engine {
 }
 
 /// Claims that say whose vault they open are looked up there when nothing else says it.
-fn addressed(call: &Call, found: &Found) -> Call {
-    let subject = call.credentials.claims.iter().find_map(|claims| claims.subject.clone());
-    match (&call.vault, found, subject) {
-        (VaultRef::Default, Found::Nothing, Some(owner)) => {
-            Call { vault: VaultRef::Owner(owner), ..call.clone() }
-        }
-        _ => call.clone(),
+fn addressed<'a>(call: &'a Call, found: &Found) -> Cow<'a, Call> {
+    let subject = || call.credentials.claims.iter().find_map(|claims| claims.subject.clone());
+    let silent = matches!((&call.vault, found), (VaultRef::Default, Found::Nothing));
+    match silent.then(subject).flatten() {
+        Some(owner) => Cow::Owned(Call { vault: VaultRef::Owner(owner), ..call.clone() }),
+        None => Cow::Borrowed(call),
     }
+}
+
+/// Whether claims that name an owner, by name or DID, mean the owner of this vault.
+fn is_about(subject: &str, info: &VaultInfo) -> bool {
+    subject == info.did || subject == info.owner
 }
 
 /// The setting that says a grant was revoked, whether or not its row is kept here.

@@ -6,11 +6,10 @@
 
 mod fold;
 mod language;
+mod stems;
 mod words;
 
 use std::collections::BTreeMap;
-
-use rust_stemmers::Stemmer;
 
 pub use language::Language;
 use language::{Script, guess, is_stop};
@@ -31,14 +30,13 @@ pub(crate) struct Analysed {
 pub(crate) fn document(text: &str) -> Analysed {
     let words = split(text);
     let language = guess(&words).unwrap_or(Language::English);
-    let stemmer = language.stemmer();
     let mut terms: BTreeMap<String, u32> = BTreeMap::new();
     let mut length = 0;
     for word in words {
         if word.counts && !is_stop(language, &word.text) {
             length += 1;
         }
-        let term = stemmed(&word, language, stemmer.as_ref());
+        let term = stemmed(&word, language);
         *terms.entry(term).or_insert(0) += 1;
     }
     Analysed { terms, length, language }
@@ -55,13 +53,11 @@ pub(crate) fn query(text: &str, present: &[Language]) -> Vec<Vec<String>> {
     languages.extend_from_slice(present);
     languages.sort_unstable();
     languages.dedup();
-    let stemmers: Vec<(Language, Option<Stemmer>)> =
-        languages.into_iter().map(|language| (language, language.stemmer())).collect();
     let mut groups: Vec<Vec<String>> = Vec::new();
     for word in kept {
         let mut group: Vec<String> = Vec::new();
-        for (language, stemmer) in &stemmers {
-            let term = stemmed(word, *language, stemmer.as_ref());
+        for &language in &languages {
+            let term = stemmed(word, language);
             if !group.contains(&term) {
                 group.push(term);
             }
@@ -80,12 +76,9 @@ pub fn terms(text: &str) -> (Vec<(String, u32)>, Language) {
     (analysed.terms.into_iter().collect(), analysed.language)
 }
 
-fn stemmed(word: &Word, language: Language, stemmer: Option<&Stemmer>) -> String {
+fn stemmed(word: &Word, language: Language) -> String {
     let fits = word.shape == Shape::Letters && Script::of(&word.text) == language.script();
-    let mut term = match stemmer {
-        Some(stemmer) if fits => stemmer.stem(&word.text).into_owned(),
-        Some(_) | None => word.text.clone(),
-    };
+    let mut term = if fits { stems::of(&word.text, language) } else { word.text.clone() };
     if term.len() > TERM_BYTES {
         let cut = (0..=TERM_BYTES).rev().find(|&at| term.is_char_boundary(at)).unwrap_or(0);
         term.truncate(cut);

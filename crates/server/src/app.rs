@@ -22,7 +22,8 @@ use yore_engine::Engine;
 use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
 use yore_oamp::Oamp;
-use yore_ump::Ump;
+use yore_ump::files::Format;
+use yore_ump::{Export, Strictness, Ump};
 
 use crate::config::{Config, Limits, Listen, Metrics as Audience};
 use crate::guard::{self, Guard};
@@ -59,7 +60,7 @@ impl App {
             time: Duration::from_secs(request_seconds),
             heavy_time: Duration::from_secs(heavy_seconds),
         };
-        let ump = Arc::new(Ump::new(engine.clone(), yore_ump::Options::default()));
+        let ump = Arc::new(Ump::new(engine.clone(), spoken(&config)));
         let oamp = Arc::new(Oamp::new(engine.clone(), config.oamp.options()));
         let registry =
             Arc::new(Registry::new(vec![Box::new((*ump).clone()), Box::new((*oamp).clone())]));
@@ -144,6 +145,19 @@ impl App {
             },
             str::to_owned,
         ))
+    }
+}
+
+/// What the operator decided about the Universal Memory Protocol.
+fn spoken(config: &Config) -> yore_ump::Options {
+    let exports = config.publish.url.as_ref().and_then(|_| config.publish.exports().ok());
+    let listed =
+        |(format, url): (Format, String)| Export { url, format: format.as_str().to_owned() };
+    yore_ump::Options {
+        endpoint: config.ump.endpoint.clone(),
+        owner: None,
+        exports: exports.into_iter().flatten().map(listed).collect(),
+        strict: if config.ump.strict { Strictness::Strict } else { Strictness::Lenient },
     }
 }
 

@@ -17,6 +17,38 @@ pub(crate) struct Claim {
     _lock: File,
 }
 
+/// The wish of a server that stays: commands that serve the directory in turns leave it to the
+/// server, and none begins anew. It ends with its value, and with the process.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    _lock: File,
+}
+
+impl Wish {
+    /// Tells the commands. Blocks while another server wishes the same.
+    pub(crate) fn express(data: &Path) -> Result<Self> {
+        let path = place::wish(data);
+        let lock = opened(&path)?;
+        lock.lock().map_err(Error::file(&path))?;
+        Ok(Self { _lock: lock })
+    }
+
+    /// Whether a server waits for the directory.
+    pub(crate) fn is_expressed(data: &Path) -> bool {
+        File::open(place::wish(data))
+            .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+}
+
+/// Opens a file that is there to be locked.
+fn opened(path: &Path) -> Result<File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(Error::file(path))
+}
+
 /// What `run/server.json` says while a server is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
@@ -83,11 +115,7 @@ impl Claim {
         let path = place::lock(data);
         place::make(data)?;
         place::make(&data.join("run"))?;
-        let mut options = std::fs::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut lock = options.open(&path).map_err(Error::file(&path))?;
+        let mut lock = opened(&path)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -124,6 +152,12 @@ impl Drop for Claim {
 }
 
 impl Note {
+    /// Whether it is of a server that stays; a command serves only the socket.
+    #[must_use]
+    pub const fn stays(&self) -> bool {
+        self.http.is_some() || self.https.is_some()
+    }
+
     /// Reads the note of a running server.
     #[must_use]
     pub fn read(data: &Path) -> Option<Self> {
@@ -155,5 +189,16 @@ mod tests {
         drop(first);
         assert_eq!(Note::read(place.path()), None);
         Claim::take(place.path()).unwrap();
+    }
+
+    #[test]
+    fn a_wish_is_heard_as_long_as_it_lasts() {
+        let place = tempfile::tempdir().unwrap();
+        assert!(!Wish::is_expressed(place.path()));
+        drop(Claim::take(place.path()).unwrap());
+        let wish = Wish::express(place.path()).unwrap();
+        assert!(Wish::is_expressed(place.path()));
+        drop(wish);
+        assert!(!Wish::is_expressed(place.path()));
     }
 }

@@ -11,8 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use yore_canon::did::Did;
 use yore_domain::query::Effort;
 use yore_engine::Secret;
+use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
@@ -44,6 +46,12 @@ pub struct Config {
     pub tls: Tls,
     /// Bounds on what one caller can cost.
     pub limits: Limits,
+    /// Whose signed tokens count.
+    pub trust: Trust,
+    /// The Universal Memory Protocol.
+    pub ump: Ump,
+    /// What is published.
+    pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
     /// The master key when it does not come from a file; never written down.
@@ -119,6 +127,80 @@ impl Oamp {
     }
 }
 
+/// Whose signed tokens count, besides those of a vault's owner.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Trust {
+    /// The server's own DID: tokens it signed count, and tokens may be meant for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub did: Option<String>,
+    /// DIDs whose tokens count for every vault. Whoever holds such a key may read and write all
+    /// of them.
+    pub issuers: Vec<String>,
+    /// Names by which signed tokens may address this server, such as its URL.
+    pub audiences: Vec<String>,
+}
+
+/// The Universal Memory Protocol.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ump {
+    /// Where the binding is reached from outside, for the well-known document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Whether records need provenance, foreign signers are refused and scopes match exactly.
+    /// Default: no.
+    pub strict: bool,
+    /// Whether anybody may read what is public in the vault of a server with one owner. Absent,
+    /// the vault's own setting counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_reads: Option<bool>,
+}
+
+/// What `yore publish` writes and the well-known document lists.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Publish {
+    /// The directory that is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Where that directory is reached from outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The forms that are written: `ump.json`, `ndjson`, `ump.md`. Default: `ump.json`.
+    pub formats: Vec<String>,
+}
+
+impl Publish {
+    /// The forms, and where each is reached when the URL is known.
+    pub fn exports(&self) -> Result<Vec<(Format, String)>> {
+        let named = match self.formats.is_empty() {
+            true => vec![Format::Json],
+            false => {
+                let read = |name: &String| {
+                    Format::parse(name).map_err(|e| Error::Config(format!("publish.formats: {e}")))
+                };
+                self.formats.iter().map(read).collect::<Result<Vec<_>>>()?
+            }
+        };
+        let base = self.url.as_deref().unwrap_or_default().trim_end_matches('/');
+        Ok(named
+            .into_iter()
+            .map(|format| (format, format!("{base}/{}", published(format))))
+            .collect())
+    }
+}
+
+/// What the published file of a form is called; one file a record lies in a directory.
+#[must_use]
+pub const fn published(format: Format) -> &'static str {
+    match format {
+        Format::Json => "memories.ump.json",
+        Format::Ndjson => "memories.ndjson",
+        Format::Markdown => "memories/",
+    }
+}
+
 /// Bounds on what one caller can cost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -170,6 +252,9 @@ impl Default for Config {
             listen: Listen::default(),
             tls: Tls::default(),
             limits: Limits::default(),
+            trust: Trust::default(),
+            ump: Ump::default(),
+            publish: Publish::default(),
             oamp: Oamp::default(),
             key: KeySource::default(),
         }
@@ -313,6 +398,12 @@ impl Config {
         if self.limits.connections == 0 || self.limits.body == 0 {
             return Err(Error::Config("a limit of zero would refuse everything".into()));
         }
+        for issuer in self.trust.did.iter().chain(&self.trust.issuers) {
+            if issuer.parse::<Did>().is_err() {
+                return Err(Error::Config(format!("trust: {issuer} is not a DID")));
+            }
+        }
+        self.publish.exports()?;
         if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
             return Err(Error::Config(format!(
                 "limits.depth must be 1 to {}",

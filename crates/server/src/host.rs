@@ -14,7 +14,7 @@ use yore_store_sqlite::{Error as StoreError, Options, SqliteStore};
 use zeroize::Zeroizing;
 
 use crate::app::{self, App};
-use crate::claim::{Claim, Note};
+use crate::claim::{Claim, Note, Wish};
 use crate::clock::SystemClock;
 use crate::config::{Bind, Config};
 use crate::error::{Error, Result};
@@ -27,6 +27,10 @@ pub use idle::Idle;
 
 /// How often the certificate is looked at.
 const CERTIFICATE_CHECK: Duration = Duration::from_secs(12 * 3600);
+
+/// How long a server waits for commands to leave the directory, and how often it looks.
+const TURNS: Duration = Duration::from_secs(5);
+const TURN: Duration = Duration::from_millis(25);
 
 /// An open data directory. Nothing else can open it meanwhile.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ impl Host {
     /// Opens the data directory, or makes it. At the first start it makes the default vault
     /// and an owner token, which is shown once and kept only as a hash.
     pub async fn open(config: Config) -> Result<Self> {
-        let mut host = Self::open_quietly(config).await?;
+        let mut host = Self::open_to_stay(config).await?;
         host.engine.default_vault().await?;
         let call = host.own_call();
         if host.engine.tokens(&call).await?.is_empty() {
@@ -52,7 +56,32 @@ impl Host {
             let made = host.engine.issue_token(&call, TokenKind::Owner, None, note).await?;
             host.first_token = Some(Secret::new(made));
         }
+        if let Some(open) = host.config.ump.public_reads {
+            host.engine.set_public_reads(&call, open).await?;
+        }
         Ok(host)
+    }
+
+    /// Opens the data directory, after the commands that serve it in turns have left it.
+    async fn open_to_stay(config: Config) -> Result<Self> {
+        let (mut wish, mut waited) = (None, Duration::ZERO);
+        loop {
+            match Self::open_quietly(config.clone()).await {
+                Err(Error::InUse { .. })
+                    if waited < TURNS
+                        && !Note::read(&config.data).is_some_and(|note| note.stays()) =>
+                {
+                    if wish.is_none() {
+                        let data = config.data.clone();
+                        let said = tokio::task::spawn_blocking(move || Wish::express(&data)).await;
+                        wish = Some(said.map_err(|error| Error::Interrupted(error.to_string()))??);
+                    }
+                    tokio::time::sleep(TURN).await;
+                    waited += TURN;
+                }
+                opened => return opened,
+            }
+        }
     }
 
     async fn open_quietly(config: Config) -> Result<Self> {
@@ -85,8 +114,10 @@ impl Host {
                 reads_per_minute: config.limits.reads_per_minute,
                 writes_per_minute: config.limits.writes_per_minute,
                 recalls_per_minute: config.limits.recalls_per_minute,
+                audiences: config.trust.audiences.clone(),
+                issuers: config.trust.issuers.clone(),
+                did: config.trust.did.clone().unwrap_or_default(),
                 shared_secret: config.oamp.shared_secret()?,
-                ..Settings::default()
             },
         });
         let made_key = obtained.made;

@@ -18,7 +18,7 @@ use yore_client::api::{self, Endpoint};
 use yore_client::{input, openapi};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, Result};
-use yore_engine::{Call, Engine};
+use yore_engine::{Call, DryRun, Engine};
 use yore_http::{Peer, Way};
 use yore_oamp::Oamp;
 
@@ -78,8 +78,9 @@ pub(crate) fn routes() -> Router<App> {
     route! {
         Remember Revise Relabel Forget Merge RestoreVersion Recall Context Get GetAsOf History
         List Count Feedback Expire Undo Converse Conversation Conversations Messages
-        EraseConversation EraseMessage Import Export IssueGrant Grants ShowGrant ExtendGrant
-        WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken Holds ShowHold Decide Rules PutRule RemoveRule
+        EraseConversation EraseMessage Import Whoami Export IssueGrant IssueCapability PublicReads
+        Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
+        Holds ShowHold Decide Rules PutRule RemoveRule
         Audit VerifyAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
         LegalHold
     }
@@ -178,9 +179,21 @@ serve! {
     EraseMessage(engine, call, input::OneMessage { conversation, message }) {
         engine.erase_message(call, conversation, message)
     }
-    Import(engine, call, input::Import { items }) { engine.import(call, items) }
+    Import(engine, call, input::Import { items, dry_run }) {
+        async {
+            match dry_run {
+                DryRun::No => engine.import(call, items).await,
+                DryRun::Yes => engine.weigh_import(call, items).await,
+            }
+        }
+    }
+    Whoami(engine, call, _) { engine.whoami(call) }
     Export(engine, call, input::List { filter, page }) { engine.export(call, filter, page) }
     IssueGrant(engine, call, request) { engine.issue_grant(call, request) }
+    IssueCapability(engine, call, input::IssueCapability { request, audience }) {
+        yore_ump::issue(engine, call, request, audience)
+    }
+    PublicReads(engine, call, input::PublicReads { open }) { engine.set_public_reads(call, open) }
     Grants(engine, call, _) { engine.grants(call) }
     ShowGrant(engine, call, input::OneGrant { grant }) { engine.grant(call, grant) }
     ExtendGrant(engine, call, input::ExtendGrant { grant, by }) {

@@ -37,6 +37,12 @@ pub fn lock(data: &Path) -> PathBuf {
     data.join("run").join("lock")
 }
 
+/// The lock that a server takes while it waits for commands to leave a data directory.
+#[must_use]
+pub fn wish(data: &Path) -> PathBuf {
+    data.join("run").join("wish")
+}
+
 /// The note that says where the server of a data directory listens.
 #[must_use]
 pub fn note(data: &Path) -> PathBuf {

@@ -7,7 +7,7 @@ use yore_canon::hash::Blake3;
 use yore_canon::jcs;
 use yore_canon::key::{SigningKey, VerifyingKey};
 use yore_domain::audit::{Actor, Checkpoint, Draft, Fault, Report};
-use yore_domain::{Seq, Timestamp, VaultId};
+use yore_domain::{MemoryId, Seq, Timestamp, VaultId};
 
 use crate::error::{Error, Result};
 use crate::writer::Desk;
@@ -16,15 +16,16 @@ use crate::writer::Desk;
 pub(crate) const INTERVAL: u64 = 256;
 
 /// Appends an entry inside the open transaction. Returns its number and, when one fell due,
-/// the signed checkpoint as it was stored.
+/// the signed checkpoint as it was stored. The versions of `written` memories carry its number.
 pub(crate) fn append(
     desk: &Desk,
     tip: &mut Option<Tip>,
     draft: &Draft,
+    written: &[MemoryId],
 ) -> Result<(Seq, Option<String>)> {
     let conn = &desk.conn;
     let last = tip.as_ref();
-    let seq = last.map_or(1, |tip| tip.seq + 1);
+    let seq = Tip::next(last);
     let data = jcs::canonical_of(draft).map_err(|error| Error::Damaged(error.to_string()))?;
     let hash = chain::link(last.map(|tip| &tip.hash), data.as_bytes());
     let agent = match &draft.actor {
@@ -43,7 +44,7 @@ pub(crate) fn append(
         data,
         hash.as_bytes(),
     ))?;
-    for target in &draft.targets {
+    for target in draft.targets.iter().filter(|target| !written.contains(&target.memory)) {
         conn.prepare_cached(
             "INSERT OR IGNORE INTO audit_target SELECT row, ?2 FROM memory WHERE id = ?1",
         )?
@@ -84,6 +85,13 @@ pub(crate) struct Tip {
     seq: u64,
     at: Timestamp,
     hash: Blake3,
+}
+
+impl Tip {
+    /// The number that the next entry gets.
+    pub(crate) fn next(tip: Option<&Self>) -> u64 {
+        tip.map_or(1, |tip| tip.seq + 1)
+    }
 }
 
 pub(crate) fn tip(conn: &Connection) -> Result<Option<Tip>> {

@@ -16,7 +16,7 @@ use yore_store::{CommitError, Plan, Precondition, Receipt, Write};
 use crate::audit;
 use crate::books::Page;
 use crate::error::Result;
-use crate::indexes::Effect;
+use crate::indexes::{Effect, Indexes, statement_number};
 use crate::vault::Classes;
 use crate::writer::{Desk, REWRITE};
 
@@ -51,9 +51,16 @@ pub(crate) struct Tail {
     memory_row: i64,
     version_row: i64,
     epochs: Epochs,
+    /// What the open transaction made memories say, as in the indexes.
+    said: Vec<(u64, u64)>,
 }
 
 impl Tail {
+    /// Says that the indexes know everything by now.
+    pub(crate) fn published(&mut self) {
+        self.said.clear();
+    }
+
     pub(crate) fn read(conn: &Connection) -> Result<Self> {
         let last = |table: &str, column: &str| {
             let sql = format!("SELECT coalesce(max({column}), 0) FROM {table}");
@@ -65,6 +72,7 @@ impl Tail {
             memory_row: last("memory", "row")?,
             version_row: last("version", "row")?,
             epochs: crate::books::epochs(conn)?,
+            said: Vec::new(),
         })
     }
 }
@@ -74,10 +82,13 @@ struct Commit<'a> {
     conn: &'a Connection,
     vault: VaultId,
     classes: &'a Classes,
+    indexes: &'a Indexes,
     at: Timestamp,
     tail: Tail,
     effects: Vec<Effect>,
     pages: Vec<Page>,
+    /// Memories that got a version.
+    written: Vec<MemoryId>,
     audit: Draft,
     erased: bool,
 }
@@ -88,10 +99,12 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<(Done, Tail), CommitErro
         conn: &desk.conn,
         vault: desk.id,
         classes: &desk.classes,
+        indexes: &desk.indexes,
         at: plan.audit.at,
         tail: desk.tail.clone(),
         effects: Vec::new(),
         pages: Vec::new(),
+        written: Vec::new(),
         audit: plan.audit.clone(),
         erased: false,
     };
@@ -114,7 +127,8 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<(Done, Tail), CommitErro
     if commit.erased {
         commit.run("INSERT OR REPLACE INTO setting VALUES (?1, 'true')", [REWRITE])?;
     }
-    let (seq, checkpoint) = audit::append(desk, &mut commit.tail.tip, &commit.audit)?;
+    let (seq, checkpoint) =
+        audit::append(desk, &mut commit.tail.tip, &commit.audit, &commit.written)?;
     if seq.0.is_multiple_of(audit::INTERVAL) {
         commit.sweep()?;
     }
@@ -175,11 +189,7 @@ impl Commit<'_> {
     fn check(&self, precondition: &Precondition) -> Result<(), CommitError> {
         let (what, holds) = match precondition {
             Precondition::Head(memory, number) => ("head", self.head(*memory)? == *number),
-            Precondition::Unsaid(statement) => (
-                "statement",
-                self.one::<i64>("SELECT 1 FROM memory WHERE statement = ?1", [statement])?
-                    .is_none(),
-            ),
+            Precondition::Unsaid(statement) => ("statement", !self.said(statement)?),
             Precondition::GrantEpoch(epoch) => ("grants", self.tail.epochs.grants == *epoch),
             Precondition::RuleEpoch(epoch) => ("rules", self.tail.epochs.rules == *epoch),
             Precondition::Pending(hold) => (
@@ -197,6 +207,21 @@ impl Commit<'_> {
             ),
         };
         if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
+    }
+
+    /// Whether a memory says this already. The indexes learn of a plan when its transaction is on
+    /// disk; until then its statements stand in the tail.
+    fn said(&self, statement: &str) -> Result<bool> {
+        let number = statement_number(statement);
+        let mut rows: Vec<u64> = self.indexes.read().saying(number).collect();
+        rows.extend(self.tail.said.iter().filter(|(said, _)| *said == number).map(|(_, row)| *row));
+        for row in rows {
+            let sql = "SELECT 1 FROM memory WHERE row = ?1 AND statement = ?2";
+            if self.one::<i64>(sql, (row, statement))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn head(&self, memory: MemoryId) -> Result<Option<u32>> {

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -71,7 +73,7 @@ pub(crate) fn connect(path: &Path, key: &Key, role: Role, tuning: Tuning) -> Res
         Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
     };
     let conn = keyed(path, key, flags)?;
-    conn.busy_timeout(std::time::Duration::from_secs(5))?;
+    conn.busy_timeout(Duration::from_secs(5))?;
     match conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())) {
         Ok(()) => {}
         Err(error) => {
@@ -110,11 +112,33 @@ pub(crate) fn connect(path: &Path, key: &Key, role: Role, tuning: Tuning) -> Res
     Ok(conn)
 }
 
+/// SQLCipher would write to standard error by itself; failures reach the caller anyway.
+const SILENCE: &str = "PRAGMA cipher_log_level = NONE";
+
+/// Waits, once per process, until SQLCipher takes keys.
+///
+/// SQLite calls itself initialised before it initialises SQLCipher. Whoever opens a file in
+/// between, while another thread opens the first one, has its key refused for no fault of the key.
+fn awaken() {
+    static AWAKE: Once = Once::new();
+    AWAKE.call_once(|| {
+        for _ in 0..1000 {
+            let keyed = Connection::open_in_memory()
+                .and_then(|conn| conn.execute_batch(&format!("{SILENCE}; PRAGMA key = 'any'")));
+            match keyed {
+                Ok(()) => return,
+                // If it never does, the file that is being opened says so.
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    });
+}
+
 /// Opens a database and gives it its key without proving that it fits.
 pub(crate) fn keyed(path: &Path, key: &Key, flags: OpenFlags) -> Result<Connection> {
+    awaken();
     let conn = Connection::open_with_flags(path, flags)?;
-    // SQLCipher would write to standard error by itself; failures reach the caller anyway.
-    conn.execute_batch("PRAGMA cipher_log_level = NONE")?;
+    conn.execute_batch(SILENCE)?;
     conn.pragma_update(None, "key", key.to_pragma().as_str())?;
     // Processors have instructions for this hash; the default one takes three times as long.
     conn.execute_batch("PRAGMA cipher_hmac_algorithm = HMAC_SHA256")?;

@@ -307,7 +307,7 @@ fn past_standing(view: &View<'_>, row: u64) -> rusqlite::Result<Standing> {
         .query_one([row], |row| {
             let usage = usage_of(row, 2)?;
             let version: Version = json(row, 1)?;
-            Ok(Head::of(row.get(0)?, &version).standing(usage.feedback, usage.demoted))
+            Ok(Head::of(row.get(0)?, &version, "").standing(usage.feedback, usage.demoted))
         })
         .optional()?;
     // A row that this view does not hold yet will not be loaded through it either.

@@ -378,6 +378,7 @@ impl Desk {
                 tracing::error!(vault = %self.id, %error, "the indexes of vault {} cannot be built", self.id);
             }
         }
+        self.tail.published();
         if let Some(seq) = last {
             self.changes.send_replace(seq);
         }

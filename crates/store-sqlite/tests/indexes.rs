@@ -11,7 +11,7 @@ use yore_domain::memory::{Cause, Draft, FeedbackOutcome, Status, Version};
 use yore_domain::query::{Corpus, Filter};
 use yore_domain::{MemoryId, TenantId, Timestamp, VaultId};
 use yore_policy::{Evidence, Need, Permit, Presented, Principal, authorise, verify};
-use yore_store::suite::{gather, indexing, time, write};
+use yore_store::suite::{gather, indexing, statement, time, write};
 use yore_store::{Candidate, Keeper, Plan, RowKey, Search, Source, Store, Vector, Write};
 use yore_store_sqlite::{MasterKey, Options, SqliteStore};
 
@@ -77,6 +77,17 @@ impl Home {
             for text in ["lantern", "harbour note", "number 3 of the bicycle"] {
                 let found = gather(&*view, text, Corpus::Both, filter, time(LATE)).await;
                 told += &format!("{found:?}\n");
+            }
+        }
+        for seed in ["harbour note", "garden note"] {
+            for number in 0..20 {
+                for text in [
+                    format!("{seed} number {number} of the bicycle"),
+                    format!("{seed} lantern {number}"),
+                ] {
+                    let said = view.said(&statement(&text)).await.unwrap();
+                    told += &format!("{text}: {said:?}\n");
+                }
             }
         }
         told

@@ -35,7 +35,8 @@ macro_rules! stories {
     ($make:path) => {
         $crate::stories! { $make =>
             memories: versions_form_a_chain, heads_are_checked_in_the_transaction,
-                an_exact_statement_is_known, erasing_leaves_no_text, the_past_can_be_read,
+                an_exact_statement_is_known, of_equal_statements_at_once_one_stays,
+                erasing_leaves_no_text, the_past_can_be_read,
                 lists_are_paged_without_gaps, names_and_links_are_followed, use_is_counted,
                 filters_are_exact;
             recall: a_write_is_findable_at_once, time_is_respected,

@@ -46,6 +46,7 @@ impl Ump {
             "retrieval_signals": SIGNALS,
             "max_recall": MAX_RECALL,
             "writable": true,
+            "audit": true,
         })
     }
 

@@ -4,6 +4,8 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
+use yore_canon::seal::MEMBER;
+use yore_domain::grant::Verb;
 use yore_domain::query::{Filter, PageRequest};
 use yore_domain::{Error, Result};
 use yore_engine::Call;
@@ -44,7 +46,13 @@ impl Dialect for Ump {
         input: Value,
     ) -> BoxFuture<'a, Result<Value, Value>> {
         Box::pin(async move {
-            let done = async { self.perform(&call, operation, members(input)?, None).await };
+            let done = async {
+                let mut input = members(input)?;
+                if operation == "remember" {
+                    self.fill_in(&call, &mut input).await?;
+                }
+                self.perform(&call, operation, input, None).await
+            };
             done.await.map_err(|error| Refusal::of(&error).envelope())
         })
     }
@@ -107,6 +115,27 @@ impl Dialect for Ump {
 }
 
 impl Ump {
+    /// Says for a model what it need not say: a fact of the vault's own owner. The HTTP binding
+    /// demands both, as the protocol does, and what is signed is left as it is.
+    async fn fill_in(&self, call: &Call, input: &mut Object) -> Result<()> {
+        let record = match input.get_mut("record") {
+            Some(Value::Object(record)) => record,
+            Some(_) | None => input,
+        };
+        if record.contains_key(MEMBER) {
+            return Ok(());
+        }
+        record.entry("kind").or_insert_with(|| "semantic".into());
+        let scope = record.entry("scope").or_insert_with(|| Object::new().into());
+        if let Some(scope) = scope.as_object_mut()
+            && scope.get("owner").is_none_or(Value::is_null)
+        {
+            let owner = self.engine.identify(call, Verb::Write).await?.did().to_owned();
+            scope.insert("owner".to_owned(), owner.into());
+        }
+        Ok(())
+    }
+
     async fn resource(
         &self,
         call: &Call,

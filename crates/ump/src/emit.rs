@@ -1,8 +1,9 @@
 //! Handing a record out: as it was signed, or from the model under the vault's own signature.
 
-use yore_domain::Result;
+use yore_canon::seal::MEMBER;
 use yore_domain::grant::Verb;
 use yore_domain::memory::{Cause, Version};
+use yore_domain::{Result, Timestamp};
 use yore_engine::{Call, Chain, Identity, Reference};
 
 use crate::map::{self, Place};
@@ -20,10 +21,10 @@ impl Ump {
     ) -> Result<Object> {
         let now = self.engine.now();
         let crosses = !identity.is_owner() && !version.content.consent.redact.is_empty();
-        if !crosses && let Some(record) = original(version, place, wire, now) {
-            return Ok(record);
-        }
         let mut record = map::record(version, place, identity.did(), wire, now);
+        if !crosses && let Some(signed) = original(version, place, wire, &record, now) {
+            return Ok(signed);
+        }
         if crosses {
             // The copy is not what anybody signed, and the vault signs no part for the whole.
             integrity::redact(&mut record);
@@ -59,19 +60,26 @@ pub(crate) fn standing(chain: &Chain) -> &Version {
     chain.versions.iter().rev().find(|one| one.origin() == origin).unwrap_or(&chain.asked)
 }
 
-/// The owner's own signed bytes, while nothing about them has changed.
+/// The owner's own signed bytes, while nothing about them has changed: it still says what it
+/// said, or all that was derived since is what they say, too.
 fn original(
     version: &Version,
     place: &Place,
     wire: Wire,
-    now: yore_domain::Timestamp,
+    meant: &Object,
+    now: Timestamp,
 ) -> Option<Object> {
     let seal = version.content.seal.as_ref().filter(|seal| seal.by_owner)?;
+    let record = map::unsealed(seal, wire)?;
     let untouched = version.cause == Cause::Created
         && version.status.is_live()
         && *place == Place::default()
         && version.ends().is_none_or(|end| now < end);
-    let record = map::unsealed(seal, wire).filter(|_| untouched)?;
+    let mut said = record.clone();
+    said.shift_remove(MEMBER);
+    if !untouched && said != *meant {
+        return None;
+    }
     // What does not verify is not handed out as if it did.
     let signer = integrity::verified(&record).ok()??;
     (signer == seal.signer).then_some(record)

@@ -16,11 +16,13 @@ use yore_domain::{Error, Result};
 use crate::id;
 use crate::wire::Object;
 
-pub use exchange::{Exported, Redaction, items};
-pub use notes::{NOTE_BYTES, Source, drafts, is_skipped};
+pub use exchange::{Export, Exported, Extent, Redaction, items};
+pub use notes::{NOTE_BYTES, Source, drafts, is_skipped, notes};
 
+/// How large a file may be.
+pub const FILE_BYTES: usize = 256 << 20;
 /// How large a file may be and how deep it may nest.
-const LIMITS: Limits = Limits { bytes: 256 << 20, depth: 64, nodes: 50_000_000 };
+const LIMITS: Limits = Limits { bytes: FILE_BYTES, depth: 64, nodes: 50_000_000 };
 
 /// A form of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,44 @@ pub fn print(records: &[Object], format: Format) -> Result<String> {
     }
 }
 
+/// Writes records as they come, in a form that holds many.
+#[derive(Debug)]
+pub struct Writer {
+    format: Format,
+    written: usize,
+}
+
+impl Writer {
+    /// Begins. Markdown holds one record and is refused.
+    pub fn new(format: Format) -> Result<Self> {
+        match format {
+            Format::Json | Format::Ndjson => Ok(Self { format, written: 0 }),
+            Format::Markdown => Err(Error::invalid("format", "a Markdown file holds one record")),
+        }
+    }
+
+    /// Returns the text of one more record.
+    pub fn next(&mut self, record: &Object) -> Result<String> {
+        self.written += 1;
+        if self.format == Format::Ndjson {
+            return print(std::slice::from_ref(record), Format::Ndjson);
+        }
+        let text = serde_json::to_string_pretty(record).map_err(Error::internal)?;
+        let before = if self.written == 1 { "[\n  " } else { ",\n  " };
+        Ok(format!("{before}{}", text.replace('\n', "\n  ")))
+    }
+
+    /// Returns what ends the file.
+    #[must_use]
+    pub fn end(self) -> &'static str {
+        match (self.format, self.written) {
+            (Format::Json, 0) => "[]\n",
+            (Format::Json, _) => "\n]\n",
+            (Format::Ndjson | Format::Markdown, _) => "",
+        }
+    }
+}
+
 /// Reads records. A list may be a single record.
 pub fn parse(text: &str, format: Format) -> Result<Vec<Object>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -106,6 +146,26 @@ pub fn parse(text: &str, format: Format) -> Result<Vec<Object>> {
             .collect(),
         Format::Markdown => Ok(vec![markdown::parse(text)?]),
     }
+}
+
+/// Returns a short text that differs when records differ in anything but their proof.
+#[must_use]
+pub fn fingerprint(record: &Object) -> String {
+    yore_canon::seal::content_hash(record).to_string()
+}
+
+/// Whether a value looks like a record, whole or not.
+#[must_use]
+pub fn is_record(value: &Value) -> bool {
+    let has = |name: &str| value.get(name).is_some();
+    has("ump") || (has("kind") && has("body") && has("scope"))
+}
+
+/// Whether a text is Markdown whose front matter is a record's.
+#[must_use]
+pub fn has_record(text: &str) -> bool {
+    let members = front::split(text).ok().flatten();
+    members.is_some_and(|(members, _)| members.contains_key("ump") && members.contains_key("kind"))
 }
 
 /// Returns the name of the file that holds one record.

@@ -22,7 +22,7 @@ pub fn verified(record: &Object) -> Result<Option<String>> {
 pub(crate) async fn sign(engine: &Engine, identity: &Identity, record: &mut Object) -> Result<()> {
     record.shift_remove(MEMBER);
     let hash = seal::content_hash(record);
-    let signature = engine.sign(identity, seal::signed_digest(&hash).as_bytes()).await?;
+    let signature = engine.seal(identity, &hash).await?;
     let integrity = json!({
         "content_hash": hash,
         "signature": format!("ed25519:{}", base64(&signature)),
@@ -41,22 +41,15 @@ pub fn redact(record: &mut Object) -> bool {
         .and_then(Value::as_array)
         .map(|paths| paths.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default();
-    let removed = paths.iter().filter(|path| remove(record, path)).count();
-    if removed > 0 {
+    let mut whole = Value::Object(std::mem::take(record));
+    let removed = yore_engine::redact(&mut whole, &paths);
+    if let Value::Object(left) = whole {
+        *record = left;
+    }
+    if removed {
         record.shift_remove(MEMBER);
     }
-    removed > 0
-}
-
-fn remove(record: &mut Object, path: &str) -> bool {
-    let (outer, last) = match path.rsplit_once('.') {
-        None => return record.shift_remove(path).is_some(),
-        Some(split) => split,
-    };
-    let mut segments = outer.split('.');
-    let first = segments.next().and_then(|name| record.get_mut(name));
-    let at = segments.fold(first, |at, name| at.and_then(|at| at.get_mut(name)));
-    at.and_then(Value::as_object_mut).is_some_and(|at| at.shift_remove(last).is_some())
+    removed
 }
 
 #[cfg(test)]

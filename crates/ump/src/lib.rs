@@ -9,6 +9,7 @@
 //! Nothing here decides who may do what, and nothing here stores: every operation is a call of
 //! the engine. Start at [`Ump`], then `operations.rs`.
 
+mod audit;
 mod capabilities;
 mod dialect;
 mod emit;
@@ -37,7 +38,7 @@ pub use error::Refusal;
 pub use integrity::{redact, verified};
 pub use routes::routes;
 pub use schema::record as record_schema;
-pub use token::{credential, grant_id};
+pub use token::{credential, grant_id, issue};
 
 /// What the audit chain and carriers call this protocol.
 pub const NAME: &str = "ump";

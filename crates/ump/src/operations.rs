@@ -37,6 +37,9 @@ impl Ump {
             "revise" => self.revise(call, &input).await,
             "forget" => self.forget(call, &input).await,
             "feedback" => self.feedback(call, &input).await,
+            "audit" => self.audit(call, &input, wire).await,
+            "audit.verify" => self.verify_audit(call).await,
+            "export" => self.export_page(call, &input, wire).await,
             _ => Err(Error::Unsupported { what: "the operation is unknown".into() }),
         }
     }
@@ -142,7 +145,7 @@ impl Ump {
         }
         let memories = vec![chain.asked.memory];
         let mutation = Mutation::Forget { memories, depth, reason: Some(reason) };
-        match self.engine.mutate(call, mutation, Wish::default()).await {
+        match self.engine.mutate(call, mutation, wish(input)?).await {
             Ok(mutated) => Ok(json!({"result": match mutated.effect {
                 Effect::Erased => "erased",
                 Effect::Created
@@ -183,7 +186,7 @@ pub(crate) enum Label {
 
 impl Label {
     pub(crate) fn of(identity: &Identity, owner: &str) -> Self {
-        if owner == identity.did() || owner == identity.owner() {
+        if identity.is_own(owner) {
             return Self::Own;
         }
         Self::Other(owner.to_owned())
@@ -210,6 +213,16 @@ pub(crate) fn addressed(call: &Call, owner: Option<&str>) -> Call {
         }
         _ => call.clone(),
     }
+}
+
+/// What the caller wishes besides: that a person decides first.
+pub(crate) fn wish(input: &Object) -> Result<Wish> {
+    let approval = match input.get("approval") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(ask)) => *ask,
+        Some(_) => return Err(Error::invalid("approval", "must be true or false")),
+    };
+    Ok(Wish { approval, ..Wish::default() })
 }
 
 /// A digest of a request, to tell a repeated one from another under the same operation id.

@@ -11,7 +11,7 @@ use yore_engine::{Call, Effect, Identity, Mutated, Reference, Wish};
 use crate::emit::standing;
 use crate::error::held;
 use crate::map::{self, Kept, id_of};
-use crate::operations::{Label, addressed, digest};
+use crate::operations::{addressed, digest, wish};
 use crate::wire::{self, Object, Said, Wire, object};
 use crate::{Strictness, Ump, id, integrity};
 
@@ -49,7 +49,7 @@ impl Ump {
             Err(Error::Held { hold }) => return Ok(waiting(hold)),
             Err(error) => return Err(error),
         }
-        let mut inbound = self.inbound(call, &identity, &given, said, signer.as_deref())?;
+        let mut inbound = self.inbound(&identity, &given, said, signer.as_deref())?;
         self.make_free(call, &mut inbound).await?;
         if call.operation.is_some() {
             let mut kept = Kept::of(&inbound.draft.content);
@@ -58,7 +58,7 @@ impl Ump {
         }
         let Inbound { draft, id, alias, .. } = inbound;
         let named = draft.version.is_some();
-        let wish = Wish { aliases: alias.into_iter().collect(), ..Wish::default() };
+        let wish = Wish { aliases: alias.into_iter().collect(), ..wish(input)? };
         let mutation = Mutation::Remember { draft: Box::new(draft), id: None };
         match self.engine.mutate(call, mutation, wish).await {
             Ok(mutated) if mutated.effect == Effect::Created && named => {
@@ -73,13 +73,12 @@ impl Ump {
     /// Works out what will be stored, and under which id.
     fn inbound(
         &self,
-        call: &Call,
         identity: &Identity,
         given: &Object,
         mut said: Said,
         signer: Option<&str>,
     ) -> Result<Inbound> {
-        self.admit(call, identity, &said, signer)?;
+        self.admit(identity, &said, signer)?;
         let now = self.engine.now();
         let evidence: Option<Seal> =
             (signer.is_some() || rewritten(given)).then(|| map::sealed(given, signer, &said.owner));
@@ -88,7 +87,7 @@ impl Ump {
         let mut full = if verbatim {
             given.clone()
         } else {
-            if Label::of(identity, &said.owner) == Label::Own {
+            if identity.is_own(&said.owner) {
                 said.owner = identity.did().to_owned();
             }
             filled(given, &said, identity, now)
@@ -116,19 +115,8 @@ impl Ump {
     }
 
     /// Refuses a record that claims what its sender may not claim.
-    fn admit(
-        &self,
-        call: &Call,
-        identity: &Identity,
-        said: &Said,
-        signer: Option<&str>,
-    ) -> Result<()> {
-        let issuer =
-            |owner: &str| call.credentials.claims.iter().any(|one| one.grant.issuer == owner);
-        if let Label::Other(owner) = Label::of(identity, &said.owner)
-            && !identity.is_owner()
-            && !issuer(&owner)
-        {
+    fn admit(&self, identity: &Identity, said: &Said, signer: Option<&str>) -> Result<()> {
+        if !identity.speaks_for(&said.owner) {
             return Err(Error::forbidden("scope.owner is not the owner who gave the grant"));
         }
         if self.options.strict == Strictness::Strict {

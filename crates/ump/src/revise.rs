@@ -6,11 +6,11 @@ use yore_domain::memory::{Cause, Lifecycle, Status, Version};
 use yore_domain::mutation::{Mutation, Patch};
 use yore_domain::provenance::{ActorKind, Provenance};
 use yore_domain::{Error, Result};
-use yore_engine::{Call, Chain, Identity, Wish};
+use yore_engine::{Call, Chain, Identity};
 
 use crate::emit::standing;
 use crate::map::{self, Kept, Place, id_of, succession};
-use crate::operations::digest;
+use crate::operations::{digest, wish};
 use crate::remember::waiting;
 use crate::wire::{self, Object, Wire, object, text};
 use crate::{Ump, id};
@@ -78,7 +78,7 @@ impl Ump {
             patch: Box::new(change),
             expected: Some(head.number),
         };
-        let mut answer = match self.engine.mutate(call, mutation, Wish::default()).await {
+        let mut answer = match self.engine.mutate(call, mutation, wish(input)?).await {
             Ok(_) => json!({"id": id, "supersedes": supersedes}),
             Err(Error::Held { hold }) => waiting(hold),
             Err(error) => return Err(error),

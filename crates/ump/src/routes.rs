@@ -52,6 +52,9 @@ fn binding(prefix: &str, desk: Desk) -> Router {
         .route(&path("revise"), served(post(revise)))
         .route(&path("forget"), served(post(forget)))
         .route(&path("feedback"), served(post(feedback)))
+        .route(&path("export"), served(post(export)))
+        .route(&path("audit"), served(post(audit)))
+        .route(&path("audit/verify"), served(get(verify)))
         .route(&path("memory/{id}"), served(get(memory)))
         .route(&path("subscribe"), served(get(subscribe)))
         .with_state(desk)
@@ -70,7 +73,11 @@ macro_rules! operations {
     };
 }
 
-operations! { capabilities recall remember revise forget feedback }
+operations! { capabilities recall remember revise forget feedback export audit }
+
+async fn verify(State(desk): State<Desk>, request: Request) -> Response {
+    desk.answer("audit.verify", request).await
+}
 
 async fn memory(State(desk): State<Desk>, Path(id): Path<String>, request: Request) -> Response {
     let (parts, _) = request.into_parts();

@@ -266,6 +266,7 @@ pub(crate) fn operations() -> Vec<OperationSchema> {
                         "time": partial()["properties"]["time"],
                     }), &[]),
                     "actor": actor(),
+                    "approval": approval(),
                     "client": client(),
                 }),
                 &["id", "patch"],
@@ -293,6 +294,7 @@ pub(crate) fn operations() -> Vec<OperationSchema> {
                     "reason": {"type": "string"},
                     "hard": {"type": "boolean"},
                     "actor": actor(),
+                    "approval": approval(),
                     "client": client(),
                 }),
                 &["id", "reason"],
@@ -323,6 +325,44 @@ pub(crate) fn operations() -> Vec<OperationSchema> {
             output: open(json!({"ok": {"const": true}}), &["ok"]),
             effect: EffectHint::Writes,
         },
+        OperationSchema {
+            name: "audit",
+            title: "Read the audit chain",
+            summary: "Lists the latest events of the audit chain: who did what to which memory. \
+                Texts and queries are in none of them. It needs a token that may audit.",
+            input: closed(
+                json!({
+                    "op": {"type": "string"},
+                    "ops": {"type": "array", "items": {"type": "string"}},
+                    "actor": {"type": "string"},
+                    "target": id(),
+                    "since": {"type": "string", "format": "date-time"},
+                    "until": {"type": "string", "format": "date-time"},
+                    "limit": {"type": "integer", "minimum": 1},
+                    "client": client(),
+                }),
+                &[],
+            ),
+            output: open(
+                json!({"events": {"type": "array", "items": {"type": "object"}}}),
+                &["events"],
+            ),
+            effect: EffectHint::Reads,
+        },
+        OperationSchema {
+            name: "audit.verify",
+            title: "Verify the audit chain",
+            summary: "Checks every link and every signed checkpoint of the audit chain.",
+            input: closed(json!({"client": client()}), &[]),
+            output: open(
+                json!({
+                    "ok": {"type": "boolean"}, "count": {"type": "integer"},
+                    "brokenAt": {"type": "integer"}, "reason": {"type": "string"},
+                }),
+                &["ok", "count"],
+            ),
+            effect: EffectHint::Reads,
+        },
     ]
 }
 
@@ -346,8 +386,22 @@ fn remember_input(client: Value) -> Value {
     }
     schema["properties"]["record"] = partial();
     schema["properties"]["client"] = client;
-    schema["anyOf"] = json!([{"required": ["record"]}, {"required": ["kind", "body", "scope"]}]);
+    schema["properties"]["approval"] = approval();
+    // A carrier fills in kind and owner, so that only what is said has to be said.
+    if let Some(record) = schema["properties"]["record"].as_object_mut() {
+        record.insert("required".to_owned(), json!(["body"]));
+    }
+    for scope in ["/properties/scope", "/properties/record/properties/scope"] {
+        if let Some(scope) = schema.pointer_mut(scope).and_then(Value::as_object_mut) {
+            scope.shift_remove("required");
+        }
+    }
+    schema["anyOf"] = json!([{"required": ["record"]}, {"required": ["body"]}]);
     schema
+}
+
+fn approval() -> Value {
+    json!({"type": "boolean", "description": "whether a person shall decide first"})
 }
 
 fn closed(properties: Value, required: &[&str]) -> Value {

@@ -1,6 +1,6 @@
 //! Capability tokens, read into the one grant. The engine judges them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use yore_canon::captoken::Token;
 use yore_canon::did::Did;
 use yore_canon::hash::Blake3;
@@ -8,9 +8,9 @@ use yore_canon::json::Object;
 use yore_domain::class::Sensitivity;
 use yore_domain::grant::{Grant, Labels, Verb, Verbs};
 use yore_domain::scope::{ScopeRule, Visibility};
-use yore_domain::{AgentId, GrantId, Timestamp};
+use yore_domain::{AgentId, Error, GrantId, Timestamp};
 use yore_engine::dialect::Presented;
-use yore_engine::{Claims, Proof};
+use yore_engine::{Call, Claims, Engine, GrantRequest, Issued, Proof};
 
 /// What every token of this protocol begins with.
 const PREFIX: &str = "umpcap.";
@@ -38,6 +38,64 @@ pub fn grant_id(jti: &str) -> GrantId {
     })
 }
 
+/// Gives an agent a grant as a capability token, signed by the vault. What a token of this
+/// protocol cannot say is refused, not dropped: it would allow more than was meant.
+pub async fn issue(
+    engine: &Engine,
+    call: &Call,
+    request: GrantRequest,
+    audience: Vec<String>,
+) -> yore_domain::Result<Issued> {
+    let cannot = |path: &str| {
+        Err(Error::invalid(path, "a capability token cannot say this; issue a token of the server"))
+    };
+    if request.verbs.iter().any(|verb| !VERBS.contains(&verb)) {
+        return cannot("verbs");
+    }
+    if request.read != Labels::Any || request.write != Labels::Any {
+        return cannot("labels");
+    }
+    if request.ceiling != Sensitivity::Restricted {
+        return cannot("ceiling");
+    }
+    if request.scope.user.is_some() {
+        return cannot("scope.user");
+    }
+    if request.ttl.is_none() {
+        return Err(Error::invalid("ttl", "a capability token must end"));
+    }
+    engine.issue_capability(call, request, |grant| stated(grant, audience)).await
+}
+
+/// The claims that state a grant.
+fn stated(grant: &Grant, audience: Vec<String>) -> Object {
+    let mut scope = Object::new();
+    scope.insert("owner".to_owned(), grant.issuer.as_str().into());
+    let ScopeRule { user: _, project, agent, visibility } = &grant.scope;
+    let visibility = visibility.map(|visibility| visibility.as_str().to_owned());
+    for (name, value) in [("project", project), ("agent", agent), ("visibility", &visibility)] {
+        if let Some(value) = value {
+            scope.insert(name.to_owned(), value.as_str().into());
+        }
+    }
+    let verbs: Vec<&str> = grant.verbs.iter().map(Verb::as_str).collect();
+    let claims = json!({
+        "v": VERSIONS[1],
+        "iss": grant.issuer,
+        "verbs": verbs,
+        "scope": scope,
+        "exp": grant.expires.map(|at| at.to_string()),
+        "jti": grant.id.to_string(),
+    });
+    let Value::Object(mut claims) = claims else { return Object::new() };
+    match &audience[..] {
+        [] => {}
+        [one] => _ = claims.insert("aud".to_owned(), one.as_str().into()),
+        several => _ = claims.insert("aud".to_owned(), several.into()),
+    }
+    claims
+}
+
 fn claims(text: &str) -> Result<Claims, &'static str> {
     let token = Token::decode(text).map_err(|_| "the capability token is malformed")?;
     let claims = token.unverified_claims();
@@ -52,10 +110,6 @@ fn claims(text: &str) -> Result<Claims, &'static str> {
         Some(Value::Object(scope)) => scope.clone(),
         Some(_) => return Err("the token's scope is not an object"),
     };
-    // An issuer speaks for its own memories only.
-    if word(&scope, "owner")?.is_some_and(|owner| owner != issuer) {
-        return Err("the token's scope names another owner than its issuer");
-    }
     let jti = word(claims, "jti")?.filter(|jti| !jti.is_empty());
     let jti = jti.ok_or("the capability token has no jti")?;
     let expires = moment(claims, "exp")?.ok_or("the capability token does not expire")?;
@@ -83,7 +137,7 @@ fn claims(text: &str) -> Result<Claims, &'static str> {
             note: None,
         },
         audience: audience(claims)?,
-        subject: None,
+        subject: word(&scope, "owner")?.map(str::to_owned),
         proof: Proof::Signature {
             key,
             message: digest.as_bytes().to_vec(),

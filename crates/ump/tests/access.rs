@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use yore_domain::Span;
 use yore_domain::grant::Verb;
+use yore_engine::{Call, Secret};
 
 use crate::support::{Vault, did_of, key, umpcap};
 
@@ -26,6 +27,115 @@ async fn ump_077_only_an_issuer_with_standing_counts() {
     let refused = vault.post(&stranger, "/ump/recall", &json!({"query": "tea"})).await;
     assert_eq!(refused.refusal(), (401, "unauthorized"));
     assert!(refused.headers.contains_key("www-authenticate"));
+}
+
+#[tokio::test]
+async fn ump_074_a_token_is_about_the_owner_it_names_and_nobody_else() {
+    let vault = trusting().await;
+    vault.remember(vault.said("tea")).await;
+    let about = |owner: &str| umpcap(&key(9), |c| c["scope"] = json!({"owner": owner}));
+    for owner in [vault.did.clone(), "owner".to_owned()] {
+        assert_eq!(vault.texts(&about(&owner), json!({"query": "tea"})).await, ["tea"], "{owner}");
+    }
+    // A trusted issuer speaks for owners of this server, not for whoever it likes, nor for itself.
+    for owner in ["did:key:z6MkOther".to_owned(), did_of(&key(9))] {
+        let refused = vault.post(&about(&owner), "/ump/recall", &json!({"query": "tea"})).await;
+        assert_eq!(refused.refusal(), (401, "unauthorized"), "{owner}");
+    }
+    let empty = umpcap(&key(9), |c| c["scope"] = json!({}));
+    assert_eq!(vault.texts(&empty, json!({"query": "tea"})).await, ["tea"]);
+}
+
+#[tokio::test]
+async fn ump_070_the_vault_signs_tokens_and_its_own_word_counts() {
+    let vault = Vault::new().await;
+    let mut inside = vault.said("tea inside");
+    inside["scope"]["project"] = json!("x");
+    vault.remember(inside).await;
+    vault.remember(vault.said("tea outside")).await;
+    let request = yore_engine::GrantRequest {
+        agent: yore_domain::AgentId::new("scheduler").unwrap(),
+        verbs: yore_domain::grant::Verbs::of(&[Verb::Read]),
+        read: yore_domain::grant::Labels::Any,
+        write: yore_domain::grant::Labels::Any,
+        ceiling: yore_domain::class::Sensitivity::Restricted,
+        scope: yore_domain::scope::ScopeRule { project: Some("x".into()), ..Default::default() },
+        ttl: Some(Span::days(1)),
+        note: None,
+    };
+    let call = vault.owner_call();
+    let issued = yore_ump::issue(&vault.engine, &call, request.clone(), Vec::new()).await.unwrap();
+    assert_eq!(vault.texts(&issued.token, json!({"query": "tea"})).await, ["tea inside"]);
+    let agent =
+        Call::bearer("test", Secret::new(vault.agent("clerk", &[Verb::Read, Verb::Grant]).await));
+    let refused = yore_ump::issue(&vault.engine, &agent, request.clone(), Vec::new()).await;
+    assert!(matches!(refused, Err(yore_domain::Error::Forbidden { .. })), "only the owner signs");
+    let spoilt: [fn(&mut yore_engine::GrantRequest); 4] = [
+        |request| request.ttl = None,
+        |request| request.ceiling = yore_domain::class::Sensitivity::Internal,
+        |request| request.verbs = yore_domain::grant::Verbs::of(&[Verb::Admin]),
+        |request| request.scope.user = Some("u".into()),
+    ];
+    for spoil in spoilt {
+        let mut request = request.clone();
+        spoil(&mut request);
+        assert!(yore_ump::issue(&vault.engine, &call, request, Vec::new()).await.is_err());
+    }
+    vault.engine.revoke_grant(&call, issued.grant.id).await.unwrap();
+    let refused = vault.post(&issued.token, "/ump/recall", &json!({"query": "tea"})).await;
+    assert_eq!(refused.refusal(), (401, "unauthorized"));
+    let entries = vault.post(&vault.owner, "/ump/audit", &json!({"op": "grant.sign"})).await.ok();
+    assert_eq!(entries["events"].as_array().unwrap().len(), 2, "{entries}");
+}
+
+#[tokio::test]
+async fn ump_130_the_audit_chain_is_listed_and_verified_by_who_may() {
+    let vault = Vault::new().await;
+    let id = vault.remember(vault.said("a very private text")).await;
+    let other = vault.remember(vault.said("another")).await;
+    vault.texts(&vault.owner, json!({"query": "a very private question"})).await;
+    vault.record(&vault.owner, "urn:ump:aaaa").await;
+    let listed = vault.post(&vault.owner, "/ump/audit", &json!({})).await.ok();
+    let events = listed["events"].as_array().unwrap();
+    for (before, event) in events.iter().zip(&events[1..]) {
+        assert_eq!(event["prev"], before["hash"], "each is bound to the one before");
+        assert!(event["seq"].as_u64() > before["seq"].as_u64());
+        assert_eq!(event["ump"], "1.0");
+        event["ts"].as_str().unwrap().parse::<yore_domain::Timestamp>().unwrap();
+    }
+    assert!(!listed.to_string().contains("private"), "no text and no query: {listed}");
+    assert!(events.iter().any(|event| event["result"] == "refused:not_found"), "{listed}");
+    let of = |query: Value| {
+        let vault = &vault;
+        async move {
+            let listed = vault.post(&vault.owner, "/ump/audit", &query).await.ok();
+            listed["events"].as_array().unwrap().clone()
+        }
+    };
+    let made = of(json!({"ops": ["remember", "recall"]})).await;
+    let ops: Vec<&str> = made.iter().map(|event| event["op"].as_str().unwrap()).collect();
+    assert_eq!(ops, ["remember", "remember", "recall"]);
+    let of_one = of(json!({"op": "remember", "target": id})).await;
+    assert_eq!(of_one.len(), 1, "{of_one:?}");
+    assert_ne!(
+        of_one[0]["targets"],
+        of(json!({"op": "remember", "target": other})).await[0]["targets"]
+    );
+    assert_eq!(of(json!({"limit": 1})).await.len(), 1);
+    assert!(of(json!({"since": "2030-01-01T00:00:00Z"})).await.is_empty());
+    let verified = vault.get(&vault.owner, "/ump/audit/verify").await.ok();
+    assert_eq!(verified["ok"], true, "{verified}");
+    assert!(verified["count"].as_u64().unwrap() >= 5);
+    let agent = vault.agent("scheduler", &[Verb::Read, Verb::Write]).await;
+    assert_eq!(
+        vault.post(&agent, "/ump/audit", &json!({})).await.refusal(),
+        (403, "forbidden_scope")
+    );
+    assert_eq!(vault.get("", "/ump/audit/verify").await.refusal(), (401, "unauthorized"));
+    for bad in [json!({"limit": 0}), json!({"since": "soon"}), json!({"target": "x"})] {
+        let refused = vault.post(&vault.owner, "/ump/audit", &bad).await;
+        assert_eq!(refused.refusal(), (400, "invalid_record"), "{bad}");
+    }
 }
 
 #[tokio::test]
@@ -120,8 +230,7 @@ async fn ump_070_read_and_derive_in_one_project_for_a_day_without_export() {
     assert_eq!(refused.refusal(), (403, "forbidden_scope"), "to derive is not yet to write");
     let call = vault.claims(&token);
     let page = yore_domain::query::PageRequest { limit: 10, ..Default::default() };
-    let export =
-        vault.ump.export(&call, Default::default(), page, Default::default(), Default::default());
+    let export = vault.ump.export(&call, Default::default(), page, Default::default());
     assert!(matches!(export.await, Err(yore_domain::Error::Forbidden { .. })));
     vault.clock.advance(Span::days(2));
     assert_eq!(vault.record(&token, &inside).await.refusal(), (401, "unauthorized"));

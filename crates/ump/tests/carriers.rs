@@ -186,7 +186,17 @@ async fn ump_090_the_dialect_answers_like_the_routes() {
     let names: Vec<&str> = vault.ump.operations().iter().map(|one| one.name).collect();
     assert_eq!(
         names,
-        ["capabilities", "recall", "remember", "get", "revise", "forget", "feedback"]
+        [
+            "capabilities",
+            "recall",
+            "remember",
+            "get",
+            "revise",
+            "forget",
+            "feedback",
+            "audit",
+            "audit.verify"
+        ]
     );
     let answer = vault.ump.call(vault.owner_call(), "remember", vault.said("tea")).await.unwrap();
     let id = answer["id"].clone();
@@ -196,7 +206,7 @@ async fn ump_090_the_dialect_answers_like_the_routes() {
         ("get", json!({"id": "urn:ump:aaaa"}), "not_found"),
         ("get", json!({}), "invalid_record"),
         ("get", json!([]), "invalid_record"),
-        ("audit", json!({}), "unsupported"),
+        ("dance", json!({}), "unsupported"),
     ] {
         let error = vault.ump.call(vault.owner_call(), operation, input).await.unwrap_err();
         assert_eq!(error["error"]["code"], code, "{operation}");
@@ -223,6 +233,13 @@ async fn ump_091_ump_092_answers_fit_their_schemas() {
         ),
         ("remember", json!({"record": vault.said("coffee")})),
         ("remember", vault.said("milk")),
+        ("remember", json!({"body": {"text": "only a text"}})),
+        (
+            "remember",
+            json!({"record": {"body": {"text": "only a text, wrapped"}}, "approval": true}),
+        ),
+        ("audit", json!({"op": "remember", "limit": 3})),
+        ("audit.verify", json!({})),
         ("get", json!({"id": id})),
         ("revise", json!({"id": id, "patch": {"body": {"text": "green tea"}}})),
         ("feedback", json!({"id": id, "outcome": "followed"})),
@@ -309,4 +326,39 @@ async fn an_injection_in_any_field_stays_data() {
     let framed = vault.engine.context(&vault.owner_call(), recall, 500).await.unwrap().frame;
     assert_eq!(framed.matches('<').count(), 2, "{framed}");
     assert_eq!(framed.lines().count(), 6, "{framed}");
+}
+
+#[tokio::test]
+async fn ump_090_over_a_carrier_a_text_is_enough_and_over_http_it_is_not() {
+    let vault = Vault::new().await;
+    let input = json!({"body": {"text": "tea"}});
+    let answer = vault.ump.call(vault.owner_call(), "remember", input.clone()).await.unwrap();
+    let record = vault.record(&vault.owner, answer["id"].as_str().unwrap()).await.ok();
+    assert_eq!(record["record"]["kind"], "semantic");
+    assert_eq!(record["record"]["scope"]["owner"], json!(vault.did));
+    let refused = vault.post(&vault.owner, "/ump/remember", &input).await;
+    assert_eq!(refused.refusal(), (400, "invalid_record"));
+}
+
+#[tokio::test]
+async fn ump_045_whoever_asks_for_approval_waits_for_it() {
+    let vault = Vault::new().await;
+    let said = json!({"record": vault.said("tea"), "approval": true});
+    let waits = |answer: &serde_json::Value| {
+        answer["result"] == "rejected"
+            && answer["reason"].as_str().unwrap().starts_with("pending_approval:")
+    };
+    let answer = vault.post(&vault.owner, "/ump/remember", &said).await.ok();
+    assert!(waits(&answer), "{answer}");
+    let id = vault.remember(vault.said("coffee")).await;
+    let revise = json!({"id": id, "patch": {"body": {"text": "cocoa"}}, "approval": true});
+    let answer = vault.post(&vault.owner, "/ump/revise", &revise).await.ok();
+    assert!(waits(&answer), "{answer}");
+    let forget = json!({"id": id, "reason": "x", "approval": true});
+    let answer = vault.post(&vault.owner, "/ump/forget", &forget).await.ok();
+    assert!(waits(&answer), "{answer}");
+    assert_eq!(vault.texts(&vault.owner, json!({"query": "coffee"})).await, ["coffee"]);
+    let wrong = json!({"id": id, "reason": "x", "approval": "yes"});
+    let refused = vault.post(&vault.owner, "/ump/forget", &wrong).await;
+    assert_eq!(refused.refusal(), (400, "invalid_record"));
 }

@@ -5,7 +5,7 @@ use yore_canon::seal;
 use yore_domain::Span;
 use yore_domain::grant::Verb;
 use yore_domain::query::PageRequest;
-use yore_ump::files::Redaction;
+use yore_ump::files::{Export, Redaction};
 
 use crate::support::{Vault, object};
 
@@ -70,17 +70,19 @@ async fn ump_104_exports_honour_consent() {
     vault.remember(said).await;
     let page = || PageRequest { limit: 10, ..PageRequest::default() };
     let call = vault.owner_call();
-    let shared = vault
-        .ump
-        .export(&call, Default::default(), page(), Redaction::Apply, Default::default())
-        .await
-        .unwrap();
+    let shared =
+        vault.ump.export(&call, Default::default(), page(), Export::default()).await.unwrap();
     assert_eq!(shared.records.len(), 1);
     assert_eq!(shared.records[0]["body"]["structured"], json!({}));
     assert!(!shared.records[0].contains_key("integrity"));
     let own = vault
         .ump
-        .export(&call, Default::default(), page(), Redaction::Keep, Default::default())
+        .export(
+            &call,
+            Default::default(),
+            page(),
+            Export { redaction: Redaction::Keep, ..Export::default() },
+        )
         .await
         .unwrap();
     assert_eq!(own.records.len(), 2);

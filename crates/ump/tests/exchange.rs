@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use yore_canon::seal;
 use yore_domain::Span;
 use yore_domain::query::PageRequest;
-use yore_ump::files::{self, Format, Redaction};
+use yore_ump::files::{self, Export, Format, Redaction};
 use yore_ump::wire::Object;
 
 use crate::support::Vault;
@@ -14,7 +14,12 @@ async fn exported(vault: &Vault) -> Vec<Object> {
     let call = vault.owner_call();
     vault
         .ump
-        .export(&call, Default::default(), page, Redaction::Keep, Default::default())
+        .export(
+            &call,
+            Default::default(),
+            page,
+            Export { redaction: Redaction::Keep, ..Export::default() },
+        )
         .await
         .unwrap()
         .records

@@ -5,6 +5,7 @@
 mod access;
 mod carriers;
 mod consent;
+mod demands;
 mod exchange;
 mod operations;
 mod records;

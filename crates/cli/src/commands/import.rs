@@ -1,20 +1,24 @@
-//! `yore import`: takes in memories and conversations.
+//! `yore import`: takes in memories and conversations, whatever form they lie in.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
+use indicatif::ProgressBar;
 use serde::Serialize;
-use yore_client::api::{self, Item};
-use yore_client::input;
+use yore_client::api::{self, DryRun, Item};
+use yore_client::input::{self, Nothing};
 use yore_domain::MemoryId;
 use yore_domain::memory::{Draft, Version};
 use yore_domain::provenance::ActorKind;
+use yore_ump::files::{self, FILE_BYTES, Format, NOTE_BYTES, Source};
+use yore_ump::wire::Object;
 
 use crate::app::{App, Session};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{BAD, GOOD, Table, WARN, cell, styled};
 use crate::progress;
+use crate::source::{Form, Found, Skipped, Walk};
 
 /// What the server takes in one batch.
 const BATCH: usize = 500;
@@ -28,101 +32,255 @@ const LINE_BYTES: u64 = 15 << 20;
 #[command(after_help = "\
 Examples:
   yore import memories.ndjson
+  yore import --dry-run memories.ump.json
+  yore import CLAUDE.md AGENTS.md ~/notes
   yore export --data elsewhere | yore import -
   yore import --lines --tag notes notes.txt
 
-What is known already is counted as a duplicate, so an import that was cut off can be run again.
-Each item is judged by itself; those that were turned down are listed and the command ends with 1.")]
+Reads exports of yore, portable UMP records (ump.json, NDJSON, ump.md), CLAUDE.md and AGENTS.md,
+Obsidian vaults and folders of Markdown; what a file holds is told by its content. Notes are cut
+at their headings and come in as candidates. What is known already is counted as a duplicate, so
+an import that was cut off can be run again. Each item is judged by itself; those that were turned
+down are listed and the command ends with 1.")]
 pub(crate) struct Args {
-    /// The file, or - for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Files and directories, or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Say what would come in, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Every line of plain text is one memory
     #[arg(long)]
     lines: bool,
-    /// Tags for what --lines makes
-    #[arg(
-        long = "tag",
-        short = 't',
-        value_delimiter = ',',
-        value_name = "TAG",
-        requires = "lines"
-    )]
+    /// Tags for what notes and --lines make
+    #[arg(long = "tag", short = 't', value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
-    /// The project for what --lines makes
-    #[arg(long, short, value_name = "NAME", requires = "lines")]
+    /// The project for what notes and --lines make
+    #[arg(long, short, value_name = "NAME")]
     project: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
 struct Sum {
-    lines: u64,
+    found: u64,
     imported: u64,
     merged: u64,
     duplicates: u64,
     held: u64,
-    rejected: Vec<Rejected>,
-}
-
-#[derive(Debug, Serialize)]
-struct Rejected {
-    item: String,
-    reason: String,
+    rejected: Vec<Skipped>,
+    skipped: Vec<Skipped>,
+    dry_run: bool,
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
-    let (mut reader, size) = open(&args)?;
+    let Walk { found, skipped } = Walk::of(&args.paths, args.lines)?;
+    let several = found.len() > 1;
     let mut session = app.session().await?;
-    let bar = match size {
-        Some(size) => progress::through_bytes(&app.out, size, "importing"),
-        None => progress::spinner(&app.out, "importing"),
+    let sum = Sum { skipped, dry_run: args.dry_run, ..Sum::default() };
+    let mut tray = Tray {
+        app,
+        args: &args,
+        bar: progress::spinner(&app.out, "importing"),
+        sum,
+        batch: Vec::new(),
+        bytes: 0,
+        names: HashMap::new(),
+        place: String::new(),
+        records: Vec::new(),
     };
-    let mut sum = Sum::default();
-    let (mut batch, mut bytes) = (Vec::new(), 0);
-    while let Some(line) = next(&mut reader, &args, sum.lines + 1)? {
-        sum.lines += 1;
-        bytes += line.len();
-        if size.is_some() {
-            bar.inc(line.len() as u64);
-        }
-        match item(app, &args, &line) {
-            Ok(Some(item)) => batch.push(item),
-            Ok(None) => {}
-            Err(reason) => {
-                sum.rejected.push(Rejected { item: format!("line {}", sum.lines), reason });
-            }
-        }
-        if batch.len() == BATCH || bytes >= BATCH_BYTES {
-            send(&mut session, &mut sum, &mut batch).await?;
-            bytes = 0;
-            if size.is_none() {
-                bar.set_position(sum.lines);
-            }
+    for file in found {
+        tray.place = if several { format!("{}: ", file.name) } else { String::new() };
+        match file.form {
+            Form::Items | Form::Lines => tray.lines(&mut session, file).await?,
+            Form::Records(format) => tray.records(file, format),
+            Form::Notes(source) => tray.notes(&mut session, file, source).await?,
         }
     }
-    send(&mut session, &mut sum, &mut batch).await?;
-    bar.finish_and_clear();
+    tray.chained(&mut session).await?;
+    tray.send(&mut session).await?;
+    tray.bar.finish_and_clear();
+    let sum = tray.sum;
     app.out.either(&sum, |sum| show(app, sum))?;
     ended(&args, &sum)
 }
 
-fn open(args: &Args) -> Result<(Box<dyn BufRead>, Option<u64>)> {
-    if args.file.as_os_str() == "-" {
-        return Ok((Box::new(BufReader::new(std::io::stdin())), None));
-    }
-    let name = args.file.display();
-    let file = File::open(&args.file).map_err(Failure::file(&name))?;
-    let about = file.metadata().map_err(Failure::file(&name))?;
-    if about.is_dir() {
-        return Err(Failure::usage(format!("{name} is a directory")).hint("name a file in it"));
-    }
-    Ok((Box::new(BufReader::new(file)), Some(about.len())))
+/// Items on their way to the server.
+struct Tray<'a> {
+    app: &'a App,
+    args: &'a Args,
+    bar: ProgressBar,
+    sum: Sum,
+    batch: Vec<Item>,
+    bytes: usize,
+    /// What the reader of the report calls an item, by the id the server knows it by.
+    names: HashMap<String, String>,
+    /// What stands before names when there are several files.
+    place: String,
+    /// Records of all files.
+    records: Vec<Object>,
 }
 
-fn next(reader: &mut dyn BufRead, args: &Args, number: u64) -> Result<Option<Vec<u8>>> {
+impl Tray<'_> {
+    async fn lines(&mut self, session: &mut Session<'_>, file: Found) -> Result {
+        let name = file.name.clone();
+        let mut reader = file.open()?;
+        let mut number = 0;
+        while let Some(line) = line(&mut *reader, &name, number + 1)? {
+            number += 1;
+            let called = format!("line {number}");
+            match item(self.app, self.args, &line) {
+                Ok(Some(item)) => self.push(session, item, called, line.len()).await?,
+                Ok(None) => {}
+                Err(reason) => self.reject(called, reason),
+            }
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, file: Found, format: Format) {
+        let name = file.name.clone();
+        let text = file.text(FILE_BYTES);
+        let records = match (text, format) {
+            (Err(reason), _) => Err(reason),
+            (Ok(text), Format::Ndjson) => Ok(self.by_line(&text)),
+            (Ok(text), Format::Json | Format::Markdown) => {
+                files::parse(&text, format).map_err(|error| error.to_string())
+            }
+        };
+        let records = match records {
+            Ok(records) => records,
+            Err(reason) => return self.reject(name, reason),
+        };
+        self.records.extend(records);
+    }
+
+    /// Makes memories of all records that were read: what supersedes each other may lie in
+    /// several files.
+    async fn chained(&mut self, session: &mut Session<'_>) -> Result {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        self.place.clear();
+        let owner = session.call::<api::Whoami>(Nothing {}).await?.did;
+        let records = std::mem::take(&mut self.records);
+        let (items, refused) = files::items(&records, &owner, self.app.out.now);
+        for (id, error) in refused {
+            let called = if id.is_empty() { "a record without an id".to_owned() } else { id };
+            self.reject(called, error.to_string());
+        }
+        for item in items {
+            let called = match &item {
+                Item::Memory { versions } => versions.last().map_or(String::new(), stated),
+                Item::Conversation { .. } | Item::Profile(_) => String::new(),
+            };
+            let bytes = serde_json::to_string(&item).map_or(0, |text| text.len());
+            self.push(session, item, called, bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// The records of a file of lines; a line that is none costs nothing but itself.
+    fn by_line(&mut self, text: &str) -> Vec<Object> {
+        let mut records = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            match files::parse(line, Format::Ndjson) {
+                Ok(record) => records.extend(record),
+                Err(error) => {
+                    let reason = error.to_string().replace("line 1", "the line");
+                    self.reject(format!("line {}", at + 1), reason);
+                }
+            }
+        }
+        records
+    }
+
+    async fn notes(&mut self, session: &mut Session<'_>, file: Found, source: Source) -> Result {
+        let name = file.name.clone();
+        let args = self.args;
+        let label = |draft: &mut Draft| {
+            draft.content.tags.extend(args.tags.iter().cloned());
+            draft.content.scope.project.clone_from(&args.project);
+        };
+        let read = file.text(NOTE_BYTES).and_then(|text| {
+            files::notes(&name, &text, source, label, self.app.out.now)
+                .map_err(|error| error.to_string())
+        });
+        match read {
+            Ok(items) if items.is_empty() => {
+                self.sum.skipped.push(Skipped { item: name, reason: "it says nothing".to_owned() });
+            }
+            Ok(items) => {
+                for (at, item) in items.into_iter().enumerate() {
+                    let called = format!("{name}, part {}", at + 1);
+                    self.push(session, item, called, 2000).await?;
+                }
+            }
+            Err(reason) => self.sum.skipped.push(Skipped { item: name, reason }),
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, called: String, reason: String) {
+        self.sum.found += 1;
+        self.sum.rejected.push(Skipped { item: format!("{}{called}", self.place), reason });
+    }
+
+    async fn push(
+        &mut self,
+        session: &mut Session<'_>,
+        item: Item,
+        called: String,
+        bytes: usize,
+    ) -> Result {
+        self.sum.found += 1;
+        self.bytes += bytes;
+        if let Item::Memory { versions } = &item
+            && let Some(first) = versions.first()
+        {
+            self.names.insert(first.memory.to_string(), format!("{}{called}", self.place));
+        }
+        self.batch.push(item);
+        if self.batch.len() == BATCH || self.bytes >= BATCH_BYTES {
+            self.send(session).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, session: &mut Session<'_>) -> Result {
+        self.bytes = 0;
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let dry_run = if self.args.dry_run { DryRun::Yes } else { DryRun::No };
+        let request = input::Import { items: std::mem::take(&mut self.batch), dry_run };
+        let sum = &mut self.sum;
+        let done = session.change::<api::Import>(request).await.map_err(|failure| {
+            let before = sum.imported + sum.merged + sum.duplicates + sum.held;
+            failure.at(format!("stopped after {} ({before} items are in)", sum.found))
+        })?;
+        sum.imported += done.imported as u64;
+        sum.merged += done.merged as u64;
+        sum.duplicates += done.duplicates as u64;
+        sum.held += done.held as u64;
+        for (id, reason) in done.rejected {
+            let item = self.names.get(&id).cloned().unwrap_or(id);
+            sum.rejected.push(Skipped { item, reason });
+        }
+        self.names.clear();
+        self.bar.set_position(sum.found);
+        Ok(())
+    }
+}
+
+/// The id by which the owner of a record knows it.
+fn stated(version: &Version) -> String {
+    let said = version.content.foreign.get("ump").and_then(|kept| kept.get("id"));
+    said.and_then(|id| id.as_str()).map_or_else(|| version.id.to_string(), str::to_owned)
+}
+
+fn line(reader: &mut dyn BufRead, name: &str, number: u64) -> Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    let name = args.file.display();
-    reader.take(LINE_BYTES).read_until(b'\n', &mut line).map_err(Failure::file(&name))?;
+    reader.take(LINE_BYTES).read_until(b'\n', &mut line).map_err(Failure::file(name))?;
     if line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n") {
         return Err(Failure::usage(format!("{name}: line {number} is longer than 15 MiB"))
             .hint("is it a file of one item a line? --lines takes plain text"));
@@ -147,72 +305,62 @@ fn item(app: &App, args: &Args, line: &[u8]) -> Result<Option<Item>, String> {
     draft.content.scope.project.clone_from(&args.project);
     draft.content.provenance.actor_kind = ActorKind::Import;
     draft.content.provenance.method = "imported".to_owned();
-    draft.content.provenance.source = Some(args.file.display().to_string());
+    draft.content.provenance.source = args.paths.first().map(|path| path.display().to_string());
     draft.validate().map_err(|error| error.to_string())?;
     let version = Version::first(MemoryId::random(), draft, app.out.now, None);
     Ok(Some(Item::Memory { versions: vec![version] }))
 }
 
-async fn send(session: &mut Session<'_>, sum: &mut Sum, batch: &mut Vec<Item>) -> Result {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    let request = input::Import { items: std::mem::take(batch) };
-    let done = session.change::<api::Import>(request).await.map_err(|failure| {
-        let before = sum.imported + sum.merged + sum.duplicates + sum.held;
-        failure.at(format!("stopped before line {} ({before} items are in)", sum.lines))
-    })?;
-    sum.imported += done.imported as u64;
-    sum.merged += done.merged as u64;
-    sum.duplicates += done.duplicates as u64;
-    sum.held += done.held as u64;
-    let rejected = done.rejected.into_iter();
-    sum.rejected.extend(rejected.map(|(item, reason)| Rejected { item, reason }));
-    Ok(())
-}
-
 fn show(app: &App, sum: &Sum) -> Result {
     let mut table = Table::new(&["ITEMS", ""]);
+    let would = if sum.dry_run { "would be " } else { "" };
     let rows = [
-        (sum.imported, "imported", GOOD),
-        (sum.merged, "merged into what was known", GOOD),
-        (sum.duplicates, "known already", GOOD),
-        (sum.held, "held for approval: yore review list", WARN),
-        (sum.rejected.len() as u64, "turned down", BAD),
+        (sum.found, "found".to_owned(), GOOD),
+        (sum.imported, format!("{would}imported"), GOOD),
+        (sum.merged, format!("{would}merged into what was known"), GOOD),
+        (sum.duplicates, "known already".to_owned(), GOOD),
+        (sum.held, format!("{would}held for approval: yore review list"), WARN),
+        (sum.rejected.len() as u64, format!("{would}turned down"), BAD),
+        (sum.skipped.len() as u64, "files passed over".to_owned(), WARN),
     ];
-    for (number, what, style) in rows {
-        if number > 0 || what == "imported" {
+    for (at, (number, what, style)) in rows.into_iter().enumerate() {
+        if number > 0 || at < 2 {
             table.push([styled(number.to_string(), style), cell(what)]);
         }
     }
     app.out.table(&table)?;
-    if !sum.rejected.is_empty() {
-        let mut table = Table::new(&["TURNED DOWN", "WHY"]);
-        for rejected in sum.rejected.iter().take(20) {
-            table.push([cell(&rejected.item), cell(&rejected.reason)]);
-        }
-        app.out.line("")?;
-        app.out.table(&table)?;
-        if sum.rejected.len() > 20 {
-            app.out.remark(format!("and {} more; --json lists all", sum.rejected.len() - 20));
-        }
+    list(app, "TURNED DOWN", &sum.rejected)?;
+    list(app, "PASSED OVER", &sum.skipped)
+}
+
+fn list(app: &App, head: &'static str, items: &[Skipped]) -> Result {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[head, "WHY"]);
+    for skipped in items.iter().take(20) {
+        table.push([cell(&skipped.item), cell(&skipped.reason)]);
+    }
+    app.out.line("")?;
+    app.out.table(&table)?;
+    if items.len() > 20 {
+        app.out.remark(format!("and {} more; --json lists all", items.len() - 20));
     }
     Ok(())
 }
 
 fn ended(args: &Args, sum: &Sum) -> Result {
-    let name = args.file.display();
-    if sum.rejected.is_empty() {
+    let names: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
+    let name = names.join(", ");
+    let count = sum.rejected.len() as u64;
+    if count == 0 {
         return Ok(());
     }
-    if sum.rejected.len() as u64 == sum.lines && !args.lines {
-        return Err(Failure::usage(format!("{name} is not a file that yore export wrote"))
+    if count == sum.found && !args.lines {
+        return Err(Failure::usage(format!("{name}: nothing in it could be taken in"))
             .hint("--lines takes plain text, one memory a line"));
     }
-    let count = sum.rejected.len();
-    Err(Failure::new(
-        Exit::Failed,
-        format!("{name}: {count} of {} lines were turned down", sum.lines),
-    )
-    .hint("the others are in; mend the listed lines and run the import again"))
+    let what = format!("{name}: {count} of {} items were turned down", sum.found);
+    Err(Failure::new(Exit::Failed, what)
+        .hint("the others are in; mend the listed ones and run the import again"))
 }

@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use yore_client::api::{self, GrantRequest, TokenKind};
 use yore_client::input::{self, Nothing};
+use yore_domain::class::Sensitivity;
 use yore_domain::grant::{Bearer, Labels, Verb};
 use yore_domain::scope::{ScopeRule, Visibility};
 use yore_domain::{AgentId, TenantId, TokenId};
@@ -19,6 +20,7 @@ use crate::prefix;
 Examples:
   yore token issue --verbs read,write --agent assistant
   yore token issue --verbs read --project yore --labels work --max internal --ttl 24h
+  yore token issue --capability --verbs read,derive --project yore --ttl 24h
   TOKEN=$(yore token owner)
   yore token list
   yore token revoke 41fe
@@ -62,6 +64,12 @@ struct Issue {
     /// Only memories with these labels [default: any]
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
     labels: Vec<String>,
+    /// Make a capability token that the vault signs, for any server that trusts it; needs --ttl
+    #[arg(long, requires = "ttl")]
+    capability: bool,
+    /// The server a capability token is meant for [default: any that trusts the vault]
+    #[arg(long, value_name = "URL", requires = "capability")]
+    audience: Vec<String>,
     /// Whom it is for
     #[arg(long, default_value = "agent", value_name = "NAME", value_parser = authority::agent)]
     agent: AgentId,
@@ -80,6 +88,7 @@ struct Service {
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.what {
+        What::Issue(issue) if issue.capability => sign(app, *issue).await,
         What::Issue(issue) => authority::issue(app, request(*issue)?, false).await,
         What::Owner(life) => make(app, TokenKind::Owner, life).await,
         What::Service(Service { tenant, life }) => {
@@ -97,6 +106,18 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             authority::revoked(&app.out, &revoked)
         }
     }
+}
+
+async fn sign(app: &App, mut issue: Issue) -> Result {
+    let audience = std::mem::take(&mut issue.audience);
+    let request = GrantRequest { ceiling: Sensitivity::Restricted, ..request(issue)? };
+    let mut session = app.session().await?;
+    let issued = session.change::<api::IssueCapability>(input::IssueCapability { request, audience }).await?;
+    app.out.either(&issued, |issued| {
+        let grant = short(issued.grant.id);
+        app.out.remark(format!("grant {grant}; yore grant revoke {grant} takes it back"));
+        raw(&issued.token)
+    })
 }
 
 async fn make(app: &App, kind: TokenKind, life: Life) -> Result {

@@ -24,7 +24,7 @@ fn text_that_is_empty_too_long_or_no_text() {
         check(&crate::common::ended(command.output().unwrap()), 2, &["invalid UTF-8"]);
     }
     let mixed = home.piped(&["import", "--lines", "-"], b"caf\xe9\n");
-    check(&mixed, 1, &["1 of 1 lines"]);
+    check(&mixed, 1, &["1 of 1 items"]);
     assert!(mixed.out.contains("not UTF-8 text: byte 3"), "{mixed:?}");
     home.fails(&["recall", " "], 2, &["the question is empty"]);
     let long = home.piped(&["recall", "-"], &vec![b'x'; 100 << 10]);
@@ -42,7 +42,7 @@ fn a_million_tags() {
     versions[0]["memory"] = "6f1f0a52-6c5f-4b0e-9d8f-3f6b3c1a2b4d".into();
     versions[0]["id"] = "6f1f0a52-6c5f-4b0e-9d8f-3f6b3c1a2b4e".into();
     let ended = home.piped(&["import", "-"], format!("{export}{item}\n").as_bytes());
-    check(&ended, 1, &["1 of 2 lines"]);
+    check(&ended, 1, &["1 of 2 items"]);
     assert!(ended.out.contains("tags is larger than 256"), "{}", ended.out);
     let tags = vec!["t"; 300].join(",");
     home.fails(&["remember", "--tag", &tags, "coffee"], 2, &["tags is larger than 256"]);

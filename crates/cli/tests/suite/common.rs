@@ -36,7 +36,9 @@ impl Home {
 
     /// A command with this home's surroundings, on its data directory.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        self.outside(env!("CARGO_BIN_EXE_yore"), args)
+        // Another build of the command can be put to the same test.
+        let other = std::env::var("YORE_TEST_BINARY");
+        self.outside(other.as_deref().unwrap_or(env!("CARGO_BIN_EXE_yore")), args)
     }
 
     /// Another program with this home's surroundings.
@@ -126,8 +128,13 @@ impl Home {
 
     /// Starts a server on free ports.
     pub(crate) fn serve(&self) -> Server {
+        self.serve_at("127.0.0.1:0")
+    }
+
+    /// Starts a server that speaks plain HTTP at an address.
+    pub(crate) fn serve_at(&self, address: &str) -> Server {
         let mut child = self
-            .command(&["serve", "--json", "--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0"])
+            .command(&["serve", "--json", "--listen", address, "--tls-listen", "127.0.0.1:0"])
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -137,6 +144,9 @@ impl Home {
             std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
             panic!("{error}: {line:?} {err}")
         });
+        // A server that logs into a full pipe would wait for a reader.
+        let mut log = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Server { child, ready }
     }
 }
@@ -197,6 +207,49 @@ impl Drop for Server {
             self.child.wait().unwrap();
         }
     }
+}
+
+/// Asks a server something over plain HTTP; returns the status and the body.
+pub(crate) fn ask(url: &str, token: &str, request: &str, body: &str) -> (u16, String) {
+    let (head, body) = exchange(url, token, request, "", body);
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+}
+
+/// The same with more lines of the head; returns the answer's head and body.
+pub(crate) fn exchange(
+    url: &str,
+    token: &str,
+    request: &str,
+    more: &str,
+    body: &str,
+) -> (String, String) {
+    use std::io::Read;
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let bearer = match token {
+        "" => String::new(),
+        token => format!("authorization: Bearer {token}\r\n"),
+    };
+    let head = format!(
+        "{request} HTTP/1.1\r\nhost: {address}\r\n{bearer}{more}content-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+/// Posts JSON to a server; returns the JSON it answers.
+pub(crate) fn post(url: &str, token: &str, path: &str, body: &str) -> Value {
+    let (_, body) = ask(url, token, &format!("POST {path}"), body);
+    serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
 }
 
 /// All files below a directory.

@@ -30,7 +30,7 @@ fn a_truncated_export_gives_all_but_its_last_line() {
     let text = home.ok(&["export"]);
     let cut = &text.as_bytes()[..text.len() - 40];
     let done = other.piped(&["import", "-"], cut);
-    check(&done, 1, &["1 of 2 lines", "run the import again"]);
+    check(&done, 1, &["1 of 2 items", "run the import again"]);
     assert!(done.out.contains("line 2"), "{done:?}");
     assert_eq!(other.all().len(), 1);
     let nonsense = other.piped(&["import", "-"], b"tea\ncoffee\n");

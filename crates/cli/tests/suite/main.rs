@@ -2,13 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bad_input;
+mod capability;
 mod common;
 mod daemon;
 mod disk;
 mod first_use;
+mod folder;
 mod following;
 mod governance;
 mod governed;
 mod keeping;
 mod keys;
+mod many_clients;
+mod portable;
+mod probe;
+mod published;
 mod shape;

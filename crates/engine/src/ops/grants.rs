@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use yore_canon::captoken::Unsigned;
 use yore_canon::encode::base64url;
 use yore_canon::hash::Blake3;
+use yore_canon::json::Object;
 use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Bearer, Grant, Labels, Token, Verb, Verbs};
 use yore_domain::scope::ScopeRule;
@@ -115,6 +117,38 @@ impl Engine {
             .await?;
         let token = token::seeded(vault, &seed);
         Ok(Issued { grant, token: token.expose().to_owned() })
+    }
+
+    /// Gives an agent a grant as a capability token that the vault's own key signs; `claims`
+    /// says what the token says. Only the owner may, and the grant is kept like any other, so
+    /// that it is listed and revoked.
+    pub async fn issue_capability(
+        &self,
+        call: &Call,
+        request: GrantRequest,
+        claims: impl FnOnce(&Grant) -> Object,
+    ) -> Result<Issued> {
+        let need = Need::one("grant.capability", Verb::Grant);
+        let (grant, vault): (Grant, VaultId) = self
+            .change(call, need, request, |engine, session, snapshot, request| {
+                Box::pin(async move {
+                    if !session.is_owner() {
+                        return Err(Error::forbidden("only the owner signs capability tokens"));
+                    }
+                    let grant = granted(engine, session, request).await?;
+                    let trace = traced(&grant);
+                    let writes = vec![Write::Grant(Box::new(grant.clone()))];
+                    let mut planned =
+                        Planned::done((grant, session.permit.vault()), writes).traced(trace);
+                    planned.preconditions = epochs(snapshot.epochs().await?);
+                    Ok(planned)
+                })
+            })
+            .await?;
+        let unsigned = Unsigned::new(&claims(&grant));
+        let permit = self.system(vault, "sign a capability token")?;
+        let signature = self.keeper().sign(&permit, unsigned.digest().as_bytes()).await?;
+        Ok(Issued { grant, token: unsigned.signed(&signature) })
     }
 
     /// Lists the grants of the vault.
@@ -246,27 +280,8 @@ async fn issue(
     snapshot: &dyn Snapshot,
     input: &Issue,
 ) -> Result<Planned<(Grant, VaultId)>> {
-    let request = &input.request;
     let vault = session.permit.vault();
-    let info = engine.keeper().info(&session.permit).await?.ok_or(Error::NotFound)?;
-    let mut grant = Grant {
-        id: GrantId::random(),
-        agent: request.agent.clone(),
-        issuer: info.did,
-        verbs: request.verbs,
-        read: request.read.clone(),
-        write: request.write.clone(),
-        ceiling: request.ceiling,
-        scope: request.scope.clone(),
-        not_before: None,
-        expires: request.ttl.map(|span| until(session.now, span)).transpose()?,
-        issued: session.now,
-        revoked: None,
-        note: request.note.clone(),
-    };
-    if grant.verbs == Verbs::NONE {
-        return Err(Error::invalid("verbs", "must not be empty"));
-    }
+    let mut grant = granted(engine, session, &input.request).await?;
     let held = session.permit.principal().grants();
     for held in held {
         if snapshot.setting(&revocation(held.id)).await?.is_some() {
@@ -284,17 +299,7 @@ async fn issue(
         revoked: None,
         note: None,
     };
-    let labels = |labels: &Labels| match labels {
-        Labels::Any => "*".to_owned(),
-        Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
-    };
-    let trace = Trace::default()
-        .with("grant", grant.id.to_string())
-        .with("agent", grant.agent.as_str())
-        .with("read", labels(&grant.read))
-        .with("write", labels(&grant.write))
-        .with("max", grant.ceiling.as_str())
-        .with("until", grant.expires.map(|at| at.to_string()));
+    let trace = traced(&grant);
     let mut writes = vec![Write::Grant(Box::new(grant.clone())), Write::Token(Box::new(token))];
     if !held.is_empty() {
         let above: Vec<String> = held.iter().map(|held| held.id.to_string()).collect();
@@ -342,6 +347,43 @@ async fn widen(
     planned.writes.push(Write::Setting(lineage(planned.output.0.id), above.into()));
     planned.trace = planned.trace.with("extends", base.to_string());
     Ok(planned)
+}
+
+/// The grant that a request asks for, given now.
+async fn granted(engine: &Engine, session: &Session, request: &GrantRequest) -> Result<Grant> {
+    if request.verbs == Verbs::NONE {
+        return Err(Error::invalid("verbs", "must not be empty"));
+    }
+    let info = engine.keeper().info(&session.permit).await?.ok_or(Error::NotFound)?;
+    Ok(Grant {
+        id: GrantId::random(),
+        agent: request.agent.clone(),
+        issuer: info.did,
+        verbs: request.verbs,
+        read: request.read.clone(),
+        write: request.write.clone(),
+        ceiling: request.ceiling,
+        scope: request.scope.clone(),
+        not_before: None,
+        expires: request.ttl.map(|span| until(session.now, span)).transpose()?,
+        issued: session.now,
+        revoked: None,
+        note: request.note.clone(),
+    })
+}
+
+fn traced(grant: &Grant) -> Trace {
+    let labels = |labels: &Labels| match labels {
+        Labels::Any => "*".to_owned(),
+        Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
+    };
+    Trace::default()
+        .with("grant", grant.id.to_string())
+        .with("agent", grant.agent.as_str())
+        .with("read", labels(&grant.read))
+        .with("write", labels(&grant.write))
+        .with("max", grant.ceiling.as_str())
+        .with("until", grant.expires.map(|at| at.to_string()))
 }
 
 /// The setting that names the grants under which an agent gave this one.

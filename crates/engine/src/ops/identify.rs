@@ -1,5 +1,9 @@
 //! Whom a call comes from and whose vault it means, for protocols that write both into records.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use yore_canon::hash::Blake3;
+use yore_canon::seal;
 use yore_domain::audit::Actor;
 use yore_domain::grant::Verb;
 use yore_domain::{Error, Result, VaultId};
@@ -17,6 +21,8 @@ pub struct Identity {
     owner: String,
     agent: Option<String>,
     is_owner: bool,
+    /// Who gave the grants under which it calls.
+    issuers: Vec<String>,
 }
 
 impl Identity {
@@ -38,6 +44,19 @@ impl Identity {
         self.agent.as_deref()
     }
 
+    /// Whether it may write in the name of somebody, by DID or name: the owner in anyone's, an
+    /// agent in the owner's and in that of whoever gave it its grant.
+    #[must_use]
+    pub fn speaks_for(&self, owner: &str) -> bool {
+        self.is_owner || self.is_own(owner) || self.issuers.iter().any(|issuer| issuer == owner)
+    }
+
+    /// Whether somebody, by DID or name, is the vault's owner.
+    #[must_use]
+    pub fn is_own(&self, owner: &str) -> bool {
+        owner == self.did || owner == self.owner
+    }
+
     /// Whether the owner calls: nothing is redacted for them.
     #[must_use]
     pub const fn is_owner(&self) -> bool {
@@ -45,7 +64,27 @@ impl Identity {
     }
 }
 
+/// Who a caller is to a vault, for the caller itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caller {
+    /// The DID that signs for the vault.
+    pub did: String,
+    /// The owner's name inside the tenant.
+    pub owner: String,
+    /// The agent's name, when one calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Whether the owner calls.
+    pub is_owner: bool,
+}
+
 impl Engine {
+    /// Tells a caller who it is and whose vault it reached.
+    pub async fn whoami(&self, call: &Call) -> Result<Caller> {
+        let Identity { did, owner, agent, is_owner, .. } = self.identify(call, Verb::Read).await?;
+        Ok(Caller { did, owner, agent, is_owner })
+    }
+
     /// Says who calls. It allows nothing: every operation verifies and authorises by itself.
     pub async fn identify(&self, call: &Call, verb: Verb) -> Result<Identity> {
         let (evidence, principal) = match self.believe(call, verb).await {
@@ -63,6 +102,7 @@ impl Engine {
             did: info.did,
             owner: info.owner,
             agent: principal.agent().map(str::to_owned),
+            issuers: principal.grants().iter().map(|grant| grant.issuer.clone()).collect(),
             is_owner: principal.is_owner() || matches!(principal.actor(), Actor::System { .. }),
         })
     }
@@ -75,10 +115,11 @@ impl Engine {
         Ok((evidence, principal))
     }
 
-    /// Signs with the vault's own key what was read from it.
-    pub async fn sign(&self, identity: &Identity, message: &[u8]) -> Result<[u8; 64]> {
-        let permit = self.system(identity.vault, "sign what was read")?;
-        self.keeper().sign(&permit, message).await
+    /// Seals with the vault's own key a record that was read from it: the signature is over the
+    /// record's hash and fits nothing but a seal. The read itself is in the audit chain.
+    pub async fn seal(&self, identity: &Identity, hash: &Blake3) -> Result<[u8; 64]> {
+        let permit = self.system(identity.vault, "seal what was read")?;
+        self.keeper().sign(&permit, seal::signed_digest(hash).as_bytes()).await
     }
 
     /// Counts the tokens of a text, as the built-in models cut it.

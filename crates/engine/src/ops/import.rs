@@ -66,6 +66,21 @@ impl Engine {
     pub async fn import(&self, call: &Call, items: Vec<Item>) -> Result<Imported> {
         self.act(call, &Import { items }).await
     }
+
+    /// Says what would become of a batch of items. Nothing is written but the audit entry.
+    pub async fn weigh_import(&self, call: &Call, items: Vec<Item>) -> Result<Imported> {
+        let import = Import { items };
+        let session = self.enter(call, import.need()).await?;
+        let weighed = async {
+            import.validate()?;
+            let snapshot = self.store().snapshot(&session.permit).await?;
+            let planned = import.plan(self, call, &session, &*snapshot, Attempt::Again).await?;
+            let trace = Trace { detail: planned.trace.detail, ..Trace::default() };
+            Ok((planned.output, trace.with("dry_run", true)))
+        };
+        let weighed = weighed.await;
+        self.leave(call, &session, weighed).await
+    }
 }
 
 impl Act for Import {

@@ -58,8 +58,8 @@ macro_rules! languages {
                 match self { $(Language::$name => Script::$script,)* }
             }
 
-            pub(crate) fn stemmer(self) -> Option<Stemmer> {
-                match self { $(Language::$name => Some(Stemmer::create(Algorithm::$name)),)* }
+            pub(crate) fn stemmer(self) -> Stemmer {
+                match self { $(Language::$name => Stemmer::create(Algorithm::$name),)* }
             }
 
             fn stop_words(self) -> &'static str {

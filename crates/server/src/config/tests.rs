@@ -57,6 +57,8 @@ fn what_cannot_be_right_is_refused() {
         (base().set("tls.key", "k.pem"), "belong together"),
         (base().set("limits.connections", 0), "limit of zero"),
         (base().set("limits.depth", 1000), "limits.depth"),
+        (base().set("trust.did", "me"), "me is not a DID"),
+        (base().set("publish.formats", vec!["xml"]), "publish.formats"),
     ];
     for (layers, expected) in wrong {
         let error = Config::load(layers).unwrap_err().to_string();

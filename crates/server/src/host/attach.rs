@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use yore_client::{Client, Credential, Target};
 
 use super::{Host, fresh};
-use crate::claim::Note;
+use crate::claim::{Note, Wish};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -60,7 +60,12 @@ pub async fn attach(config: Config) -> Result<Attached> {
             let client = client.with_credential(proof(&config).await?);
             return Ok(Attached { client, hosting: None });
         }
-        match Host::open_idle(config.clone()).await {
+        let opened = if Wish::is_expressed(&config.data) {
+            Err(Error::InUse { data: config.data.clone(), pid: String::new() })
+        } else {
+            Host::open_idle(config.clone()).await
+        };
+        match opened {
             Ok(idle) => {
                 let client = idle.client()?;
                 let hosting = Some(tokio::spawn(idle.serve()));

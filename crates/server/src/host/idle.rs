@@ -1,15 +1,20 @@
 //! A host for one command, and for those that come while it runs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use yore_client::{Client, Target};
 
 use super::Host;
+use crate::claim::Wish;
 use crate::config::Config;
 use crate::error::Result;
 use crate::listen::Listeners;
 use crate::place;
+
+/// How often it is asked whether a server wants the directory.
+const LISTENING: Duration = Duration::from_millis(200);
 
 /// A host that serves only the socket and ends by itself.
 #[derive(Debug)]
@@ -41,7 +46,8 @@ impl Idle {
         Ok(Client::new(target)?.with_credential(self.host.credential()))
     }
 
-    /// Serves until there was no connection for a while and nothing is left to do.
+    /// Serves until there was no connection for a while and nothing is left to do, or until a
+    /// server that stays wants the directory.
     pub async fn serve(self) -> Result<()> {
         let Self { host, listeners } = self;
         let (app, acceptor) = host.assemble();
@@ -51,7 +57,10 @@ impl Idle {
         let mut open = app.open().subscribe();
         let serving = tokio::spawn(acceptor.run(listeners));
         loop {
-            silence(&mut open, host.config.limits.idle()).await;
+            tokio::select! {
+                () = silence(&mut open, host.config.limits.idle()) => {}
+                () = wanted(&host.config.data) => break,
+            }
             let settled = host.engine.settle().await;
             if let Err(error) = settled {
                 tracing::warn!(%error, "some work is left for the next start");
@@ -67,6 +76,13 @@ impl Idle {
         }
         drop(app);
         host.close(None).await
+    }
+}
+
+/// Waits until a server that stays wants the directory.
+async fn wanted(data: &Path) {
+    while !Wish::is_expressed(data) {
+        tokio::time::sleep(LISTENING).await;
     }
 }
 

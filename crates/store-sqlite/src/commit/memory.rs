@@ -8,9 +8,10 @@ use yore_store::plan::{AliasTarget, Before, Indexing};
 use yore_store::{CommitError, RowKey, Source, Vector};
 
 use super::{Commit, missing};
+use crate::audit::Tip;
 use crate::books::Page;
 use crate::error::Result;
-use crate::indexes::{DENSE_MODEL, Effect};
+use crate::indexes::{DENSE_MODEL, Effect, statement_number};
 use crate::vault;
 
 /// What SQLite says of a second row with the same key.
@@ -46,13 +47,14 @@ impl Commit<'_> {
         version: &Version,
         indexing: &Indexing,
     ) -> Result<Before, CommitError> {
-        let known = self.memory_row(version.memory)?;
-        match (&known, version.number) {
-            (None, 1) => {}
-            (Some(_), 1) => return Err(DomainError::conflict("the memory id is taken").into()),
-            (Some(row), number) if row.head + 1 == number => {}
-            (_, _) => return Err(CommitError::Stale("head")),
-        }
+        // Whether the id of a first version is taken, the insert finds out.
+        let known = match version.number {
+            1 => None,
+            number => match self.memory_row(version.memory)? {
+                Some(row) if row.head + 1 == number => Some(row),
+                Some(_) | None => return Err(CommitError::Stale("head")),
+            },
+        };
         let class = self.classes.id_of(self.conn, &version.class())?;
         let memory_row = match &known {
             Some(row) => row.row,
@@ -86,7 +88,8 @@ impl Commit<'_> {
                     ends,
                     statement,
                 ),
-            )?;
+            )
+            .map_err(|error| taken(error, "the memory id is taken"))?;
         } else {
             self.run(
                 "UPDATE memory SET head = ?2, head_row = ?3, class = ?4, status = ?5, kind = ?6,
@@ -95,13 +98,16 @@ impl Commit<'_> {
                 (memory_row, version.number, row, class, status, kind, created, ends, statement),
             )?;
         }
+        if let Some(statement) = statement {
+            self.tail.said.push((statement_number(statement), memory_row.cast_unsigned()));
+        }
         let salt = vault::salt();
         let columns = Columns::of(indexing);
         let data = serde_json::to_string(version).map_err(crate::Error::from)?;
         self.run(
-            "INSERT INTO version (row, id, memory, number, class, status, recorded, salt, data,
-                 tokens, model, scale, statics)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            "INSERT INTO version (row, id, memory, number, class, status, recorded, entry, salt,
+                 data, tokens, model, scale, statics)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             (
                 row,
                 version.id.bytes(),
@@ -110,6 +116,7 @@ impl Commit<'_> {
                 class,
                 status,
                 version.recorded.micros(),
+                Tip::next(self.tail.tip.as_ref()),
                 salt,
                 data,
                 columns.tokens,
@@ -118,11 +125,8 @@ impl Commit<'_> {
                 columns.statics,
             ),
         )
-        .map_err(|error| {
-            let taken = matches!(&error, crate::Error::Sqlite(error)
-                if error.sqlite_error_code() == Some(TAKEN));
-            if taken { DomainError::conflict("the version id is taken").into() } else { error }
-        })?;
+        .map_err(|error| taken(error, "the version id is taken"))?;
+        self.written.push(version.memory);
         self.relations(memory_row, version)?;
         self.digest(version, &salt);
         self.effects.push(Effect::Version {
@@ -274,6 +278,13 @@ impl Commit<'_> {
             None => Err(DomainError::conflict("the name is taken").into()),
         }
     }
+}
+
+/// Names a second row with the same key as what it is to the caller.
+fn taken(error: crate::Error, what: &'static str) -> crate::Error {
+    let taken = matches!(&error, crate::Error::Sqlite(cause)
+        if cause.sqlite_error_code() == Some(TAKEN));
+    if taken { DomainError::conflict(what).into() } else { error }
 }
 
 /// The columns that rebuild a row's place in the indexes; all empty when it is not to be found.

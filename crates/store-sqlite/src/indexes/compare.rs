@@ -30,7 +30,8 @@ fn versions(state: &State, conn: &Connection, found: &mut Vec<String>) -> rusqli
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     let mut rows = 0;
     let mut statement = conn.prepare_cached(
-        "SELECT v.row, v.class, m.class, v.status, m.head_row = v.row, v.recorded, m.head_row
+        "SELECT v.row, v.class, m.class, v.status, m.head_row = v.row, v.recorded, m.head_row,
+             m.statement
          FROM version v JOIN memory m ON m.row = v.memory WHERE v.statics IS NOT NULL",
     )?;
     let mut cursor = statement.query([])?;
@@ -50,8 +51,15 @@ fn versions(state: &State, conn: &Connection, found: &mut Vec<String>) -> rusqli
             found.push(format!("version row {key} is described differently"));
         }
         let live = is_head && status <= 1;
-        if live && !state.beside.heads.contains_key(&key) {
-            found.push(format!("version row {key} has no standing"));
+        if live {
+            let said = row.get::<_, Option<String>>(7)?.map(|text| meta::statement_number(&text));
+            match state.beside.heads.get(&key) {
+                None => found.push(format!("version row {key} has no standing")),
+                Some(head) if head.said().map(|(number, _)| number) != said => {
+                    found.push(format!("version row {key} is known to say something else"));
+                }
+                Some(_) => {}
+            }
         }
         let wanted = Partition { live, own, head };
         match partitions.iter().position(|partition| *partition == wanted) {

@@ -16,7 +16,8 @@ use super::{DENSE_MODEL, Effect};
 use crate::select::json;
 
 const VERSIONS: &str =
-    "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.model, v.scale, v.statics
+    "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.model, v.scale, v.statics,
+        m.statement
     FROM memory m JOIN version v ON v.memory = m.row";
 const TALKS: &str = "SELECT row, class, data FROM conversation";
 const MESSAGES: &str = "SELECT m.row, m.conversation, c.class, m.id, m.position, m.at, m.data,
@@ -158,12 +159,13 @@ fn versions(
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
+        let statement = row.get::<_, Option<String>>(8)?.unwrap_or_default();
         state.apply(Effect::Version {
             row: row.get(0)?,
             memory_row: row.get(1)?,
             class: row.get(2)?,
             version: Box::new(json::<Version>(row, 3)?),
-            indexing: indexing(row, 4)?,
+            indexing: Indexing { statement, ..indexing(row, 4)? },
         });
     }
     Ok(())

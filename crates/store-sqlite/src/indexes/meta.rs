@@ -76,6 +76,11 @@ pub(crate) fn session_number(name: Option<&str>) -> u64 {
     name.map_or(0, |name| hashed(name).max(1))
 }
 
+/// The number of a statement, from its digest alone; never 0. Two statements may share one.
+pub(crate) fn statement_number(digest: &str) -> u64 {
+    hashed(digest).max(1)
+}
+
 /// FNV-1a: saved indexes hold these numbers, so they must not depend on the build.
 fn hashed(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -95,11 +100,13 @@ pub(crate) struct Head {
     confidence: Option<f32>,
     evidence: u8,
     session: Option<Box<str>>,
+    /// The number of what it says; 0 when nothing can be said again.
+    said: u64,
 }
 
 impl Head {
     #[expect(clippy::cast_possible_truncation, reason = "priors need no more than f32")]
-    pub(crate) fn of(memory: u64, version: &Version) -> Self {
+    pub(crate) fn of(memory: u64, version: &Version, statement: &str) -> Self {
         let life = &version.content.lifecycle;
         Self {
             memory,
@@ -110,7 +117,13 @@ impl Head {
             confidence: life.confidence.map(|value| value as f32),
             evidence: u8::try_from(version.content.provenance.evidence.len()).unwrap_or(u8::MAX),
             session: version.content.scope.session.as_deref().map(Box::from),
+            said: if statement.is_empty() { 0 } else { statement_number(statement) },
         }
+    }
+
+    /// The number of what it says and the memory that says it.
+    pub(crate) fn said(&self) -> Option<(u64, u64)> {
+        (self.said != 0).then_some((self.said, self.memory))
     }
 
     /// The session and class it sits in, if it arose in a session.

@@ -4,7 +4,7 @@ use yore_index::Index;
 
 use super::state::{Beside, State};
 
-const MAGIC: &[u8; 8] = b"yoreidx1";
+const MAGIC: &[u8; 8] = b"yoreidx2";
 
 /// Writes a state. The indexes carry their own checksums; the caller encrypts the whole.
 pub(super) fn bytes_of(state: &State) -> Result<Vec<u8>, Box<dyn std::error::Error>> {

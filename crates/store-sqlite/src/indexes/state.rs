@@ -4,6 +4,7 @@
 //! class and the class of the memory's head: a past version is seen only by whoever sees both. When a
 //! head is replaced or its class changes, documents move between partitions; nothing is analysed again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) messages: Index,
     pub(super) beside: Beside,
     seats: Seats,
+    /// Numbers of what live heads say, each with the row of its memory.
+    said: BTreeSet<(u64, u64)>,
 }
 
 /// What is known beside the indexes and saved with them.
@@ -85,6 +88,7 @@ impl State {
             messages: Index::new(dense_dims),
             beside: Beside { model, ..Beside::default() },
             seats: Seats::default(),
+            said: BTreeSet::new(),
         }
     }
 
@@ -97,7 +101,8 @@ impl State {
                 seats.sit(head.memory, head.bench(*class));
             }
         }
-        Self { versions, messages, beside, seats }
+        let said = beside.heads.values().filter_map(Head::said).collect();
+        Self { versions, messages, beside, seats, said }
     }
 
     /// Takes over what a commit did.
@@ -157,7 +162,7 @@ impl State {
         let past = chain.rows.clone();
         chain.rows.push((row, class));
         if let Some(&(replaced, _)) = past.last() {
-            self.beside.heads.remove(&replaced);
+            self.drop_head(replaced);
             if let Some(meta) = self.versions.meta(replaced).copied() {
                 let meta = meta::retired(meta, version.recorded.micros());
                 note(self.versions.set_meta(replaced, meta), replaced);
@@ -167,7 +172,9 @@ impl State {
             let partition = self.partition(Partition { live: false, own, head: class });
             note(self.versions.reclass(row, partition), row);
         }
-        let head = version.status.is_live().then(|| Head::of(memory_row, version));
+        let head =
+            version.status.is_live().then(|| Head::of(memory_row, version, &indexing.statement));
+        self.said.extend(head.as_ref().and_then(Head::said));
         let bench = head.as_ref().and_then(|head| head.bench(class));
         self.beside.heads.extend(head.map(|head| (row, head)));
         let moved = self.seats.sit(memory_row, bench);
@@ -177,6 +184,17 @@ impl State {
             ordinal: self.seats.number(memory_row),
         };
         self.put_head(row, class, version, indexing, place);
+    }
+
+    fn drop_head(&mut self, row: u64) {
+        if let Some(said) = self.beside.heads.remove(&row).and_then(|head| head.said()) {
+            self.said.remove(&said);
+        }
+    }
+
+    /// The rows of memories that may say this, oldest first; only the row tells whether one does.
+    pub(crate) fn saying(&self, number: u64) -> impl Iterator<Item = u64> {
+        self.said.range((number, 0)..=(number, u64::MAX)).map(|(_, memory)| *memory)
     }
 
     /// Tells the index where memories sit now.
@@ -241,7 +259,7 @@ impl State {
         self.beside.usage.remove(&memory_row);
         for (row, _) in self.beside.chains.remove(&memory_row).unwrap_or_default().rows {
             self.versions.remove(row);
-            self.beside.heads.remove(&row);
+            self.drop_head(row);
         }
         let moved = self.seats.sit(memory_row, None);
         self.reseat(&moved);

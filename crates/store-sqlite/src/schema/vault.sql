@@ -16,7 +16,7 @@ CREATE TABLE memory (
     since INTEGER NOT NULL,
     created INTEGER NOT NULL,            -- time.created of the head
     ends INTEGER,                        -- retention or expiry, whichever is first
-    statement TEXT,                      -- digest of what it says; NULL unless live
+    statement TEXT,                      -- digest of what it says, found through the indexes; NULL unless live
     legal_hold INTEGER NOT NULL DEFAULT 0,
     recalled INTEGER,
     recalls INTEGER NOT NULL DEFAULT 0,
@@ -27,7 +27,6 @@ CREATE TABLE memory (
     demoted INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX memory_by_class ON memory (class, created, id);
-CREATE INDEX memory_by_statement ON memory (statement) WHERE statement IS NOT NULL;
 CREATE INDEX memory_by_end ON memory (ends) WHERE ends IS NOT NULL;
 
 -- Neither memories nor versions are ever deleted, so their rows are never given out again.
@@ -39,6 +38,7 @@ CREATE TABLE version (
     class INTEGER NOT NULL REFERENCES class (id),
     status INTEGER NOT NULL,
     recorded INTEGER NOT NULL,
+    entry INTEGER NOT NULL,              -- the audit entry it was written with
     salt BLOB,                           -- NULL once erased: the audit digest then proves nothing
     data TEXT NOT NULL,
     tokens BLOB,                         -- what rebuilds its place in the indexes without a
@@ -125,6 +125,7 @@ CREATE TABLE audit (
     data TEXT NOT NULL,                  -- canonical JSON of the draft, exactly what was hashed
     hash BLOB NOT NULL
 );
+-- Memories an entry names without writing a version of them.
 CREATE TABLE audit_target (memory INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (memory, seq)) WITHOUT ROWID;
 CREATE TABLE checkpoint (seq INTEGER PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE outbox (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL);

@@ -7,7 +7,7 @@ use yore_domain::{MemoryId, Timestamp, VersionId};
 
 use super::walk::{Pager, Road, Step, walk};
 use super::{View, choose};
-use crate::indexes::status_code;
+use crate::indexes::{statement_number, status_code};
 use crate::select::{json, needs_value, status_passes, version_passes};
 
 const ROAD: Road = Road {
@@ -263,13 +263,16 @@ pub(crate) fn status_in(filter: &Filter, code: u8) -> bool {
 }
 
 pub(super) fn said(view: &View<'_>, statement: &str) -> rusqlite::Result<Option<MemoryId>> {
+    let number = statement_number(statement);
+    let rows: Vec<u64> = view.vault.indexes.read().saying(number).collect();
     let mut query = view.conn.prepare_cached(
-        "SELECT id, class FROM memory WHERE statement = ?1 AND status <= 1 ORDER BY row",
+        "SELECT id, class FROM memory WHERE row = ?1 AND statement = ?2 AND status <= 1",
     )?;
-    let mut rows = query.query([statement])?;
-    while let Some(row) = rows.next()? {
-        if view.selection.has(row.get(1)?) {
-            return Ok(Some(MemoryId::from_bytes(row.get(0)?)));
+    for row in rows {
+        let found: Option<([u8; 16], u32)> =
+            query.query_row((row, statement), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        if let Some((id, _)) = found.filter(|(_, class)| view.selection.has(*class)) {
+            return Ok(Some(MemoryId::from_bytes(id)));
         }
     }
     Ok(None)

@@ -27,13 +27,21 @@ pub(super) fn changes(view: &View<'_>, after: Seq, limit: usize) -> rusqlite::Re
 
 pub(super) fn audit(view: &View<'_>, query: &AuditQuery) -> rusqlite::Result<Vec<Entry>> {
     let order = if query.newest_first { "DESC" } else { "ASC" };
+    // Two statements instead of one condition: the entries of a memory are found by number.
+    let named = match query.memory {
+        None => "?6 IS NULL",
+        Some(_) => {
+            "a.seq IN (
+                 SELECT t.seq FROM memory m JOIN audit_target t ON t.memory = m.row WHERE m.id = ?6
+                 UNION SELECT v.entry FROM memory m JOIN version v ON v.memory = m.row WHERE m.id = ?6)"
+        }
+    };
     let sql = format!(
         "SELECT a.seq, a.data, a.hash, p.hash FROM audit a
          LEFT JOIN audit p ON p.seq = a.seq - 1
          WHERE a.seq > ?1 AND (?2 IS NULL OR a.operation = ?2) AND (?3 IS NULL OR a.agent = ?3)
            AND a.at >= ?4 AND a.at < ?5
-           AND (?6 IS NULL OR a.seq IN (SELECT seq FROM audit_target
-             WHERE memory = (SELECT row FROM memory WHERE id = ?6)))
+           AND {named}
          ORDER BY a.seq {order} LIMIT ?7"
     );
     let mut statement = view.conn.prepare_cached(&sql)?;

@@ -99,6 +99,21 @@ pub async fn an_exact_statement_is_known(scene: &Scene<'_>) {
     assert!(scene.run(unsaid(&digest)).await.is_ok());
 }
 
+/// Of several that say the same at once, one commits; those in the same transaction count, too.
+pub async fn of_equal_statements_at_once_one_stays(scene: &Scene<'_>) {
+    let text = "the kettle is blue";
+    let race = (0..16).map(|_| {
+        let first = Version::first(MemoryId::random(), Draft::text(text), scene.tick(), None);
+        let mut plan = scene.plan(vec![write(&first)]);
+        plan.preconditions.push(Precondition::Unsaid(statement(text)));
+        scene.run(plan)
+    });
+    let done = futures::future::join_all(race).await;
+    assert_eq!(done.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert!(done.iter().all(|outcome| matches!(outcome, Ok(_) | Err(CommitError::Stale(_)))));
+    assert_eq!(scene.find(text, &Filter::default()).await.len(), 1);
+}
+
 /// Erasing takes the text out of every version and keeps that there was something.
 pub async fn erasing_leaves_no_text(scene: &Scene<'_>) {
     let mut draft = Draft::text("the code word is marzipan");

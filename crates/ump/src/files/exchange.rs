@@ -2,15 +2,58 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
+use serde_json::{Value, json};
 use yore_domain::grant::Verb;
 use yore_domain::memory::{Cause, Status, Version};
 use yore_domain::query::{Filter, PageRequest, Position};
+use yore_domain::scope::Visibility;
 use yore_domain::{Error, MemoryId, Result, Timestamp};
 use yore_engine::{Call, Item};
 
 use crate::map::{self, Place};
 use crate::wire::{self, Object, Wire};
 use crate::{Ump, integrity};
+
+/// The most memories of one page.
+const PAGE: usize = 200;
+
+/// A request for a page of an export.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    #[serde(default)]
+    filter: Filter,
+    #[serde(default)]
+    limit: Option<usize>,
+    #[serde(default)]
+    after: Option<Position>,
+    #[serde(default)]
+    extent: Words,
+    #[serde(default)]
+    unredacted: bool,
+    #[serde(default, rename = "client")]
+    _client: Value,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Words {
+    #[default]
+    Whole,
+    Standing,
+    Public,
+}
+
+impl From<Words> for Extent {
+    fn from(word: Words) -> Self {
+        match word {
+            Words::Whole => Self::Whole,
+            Words::Standing => Self::Standing,
+            Words::Public => Self::Public,
+        }
+    }
+}
 
 /// Whether consent is applied to what leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,11 +65,38 @@ pub enum Redaction {
     Keep,
 }
 
+/// Which statements of a memory leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Every one, so that nothing of the past is lost.
+    #[default]
+    Whole,
+    /// Only the one that stands now.
+    Standing,
+    /// The one that stands now, where anybody may read it.
+    Public,
+}
+
+/// What is taken out, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Export {
+    /// Which statements.
+    pub extent: Extent,
+    /// Whether consent is applied.
+    pub redaction: Redaction,
+    /// The version of the protocol.
+    pub wire: Wire,
+}
+
 /// Some records and where the next ones are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exported {
     /// The records, oldest first.
     pub records: Vec<Object>,
+    /// The memory and its newest version's number, for each record.
+    pub places: Vec<(MemoryId, u32)>,
+    /// How many were left out because consent keeps them inside.
+    pub kept: usize,
     /// Where to go on, when there is more.
     pub next: Option<Position>,
 }
@@ -36,34 +106,74 @@ impl Ump {
     pub async fn export(
         &self,
         call: &Call,
-        filter: Filter,
+        mut filter: Filter,
         page: PageRequest,
-        redaction: Redaction,
-        wire: Wire,
+        wanted: Export,
     ) -> Result<Exported> {
+        if wanted.extent == Extent::Public {
+            filter.scope.visibility = Some(Visibility::Public);
+        }
         let identity = self.engine.identify(call, Verb::Read).await?;
         let page = self.engine.export(call, filter, page).await?;
-        let mut records = Vec::new();
-        let mut more = page.next;
+        let mut exported = Exported { next: page.next, ..Exported::default() };
         for item in &page.items {
             let Item::Memory { versions } = item else {
                 // Conversations come after all memories and have no form here.
-                more = None;
+                exported.next = None;
                 continue;
             };
-            for version in statements(versions) {
+            let Some(head) = versions.last() else { continue };
+            let mut stated = statements(versions);
+            if wanted.extent != Extent::Whole {
+                stated.retain(|version| version.origin() == head.origin());
+            }
+            for version in stated {
+                if wanted.extent == Extent::Public && !version.class().is_public() {
+                    continue;
+                }
+                if wanted.redaction == Redaction::Apply && !version.content.consent.allows_export()
+                {
+                    exported.kept += 1;
+                    continue;
+                }
                 let place = Place::of(version, versions, self.engine.now());
-                let mut record = self.emit(&identity, version, &place, wire).await?;
-                if redaction == Redaction::Apply {
-                    if !version.content.consent.allows_export() {
-                        continue;
-                    }
+                let mut record = self.emit(&identity, version, &place, wanted.wire).await?;
+                if wanted.redaction == Redaction::Apply {
                     integrity::redact(&mut record);
                 }
-                records.push(record);
+                exported.records.push(record);
+                exported.places.push((head.memory, head.number));
             }
         }
-        Ok(Exported { records, next: more })
+        Ok(exported)
+    }
+
+    /// Answers a request for a page of records.
+    pub(crate) async fn export_page(
+        &self,
+        call: &Call,
+        input: &Object,
+        wire: Wire,
+    ) -> Result<Value> {
+        let asked: Asked = serde_json::from_value(input.clone().into())
+            .map_err(|_| Error::invalid("input", "is not a request for an export"))?;
+        let page = PageRequest {
+            limit: asked.limit.unwrap_or(PAGE).min(PAGE),
+            after: asked.after,
+            ..PageRequest::default()
+        };
+        let redaction = if asked.unredacted { Redaction::Keep } else { Redaction::Apply };
+        let wanted = Export { extent: asked.extent.into(), redaction, wire };
+        let Exported { records, places, kept, next } =
+            self.export(call, asked.filter, page, wanted).await?;
+        let entries: Vec<Value> = records
+            .into_iter()
+            .zip(places)
+            .map(|(record, (memory, number))| {
+                json!({"record": record, "memory": memory, "number": number})
+            })
+            .collect();
+        Ok(json!({"entries": entries, "kept": kept, "next": next}))
     }
 
     /// Returns what the engine imports of some records, and the refused ones with the reason.
@@ -97,7 +207,7 @@ pub fn items(records: &[Object], owner: &str, now: Timestamp) -> (Vec<Item>, Vec
     let mut taken: BTreeMap<String, Version> = BTreeMap::new();
     let mut order = Vec::new();
     for record in records {
-        let named = record.get("id").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let named = record.get("id").and_then(Value::as_str).unwrap_or_default();
         match version(record, owner, now) {
             Ok((id, version)) => {
                 if taken.insert(id.clone(), version).is_none() {

@@ -34,11 +34,16 @@ pub(super) fn parse(file: &str) -> Result<Object> {
     let (mut record, rest) = front::split(file)?
         .ok_or_else(|| Error::invalid("front matter", "must begin with a line of ---"))?;
     let shown = visible(rest);
+    if !record.contains_key("body") {
+        // Where records have it, so that a file in another form comes out the same.
+        let after_kind = record.keys().position(|name| name == "kind").map_or(0, |at| at + 1);
+        record.shift_insert(after_kind, "body".to_owned(), json!({}));
+    }
     let body = record.entry("body").or_insert_with(|| json!({}));
     let body = body.as_object_mut().ok_or_else(|| Error::invalid("body", "must be an object"))?;
     let exact = body.get("text").and_then(Value::as_str);
     if exact.is_none_or(|exact| visible(exact) != shown) {
-        body.insert("text".to_owned(), shown.into());
+        body.shift_insert(0, "text".to_owned(), shown.into());
     }
     Ok(record)
 }

@@ -4,10 +4,12 @@
 //! as a candidate, because nobody has said yet that it still holds.
 
 use serde_json::{Value, json};
-use yore_domain::Result;
+use yore_canon::hash::Blake3;
 use yore_domain::kind::Kind;
-use yore_domain::memory::{Draft, Relation, Status};
+use yore_domain::memory::{Draft, Relation, Status, Version};
 use yore_domain::provenance::{ActorKind, Evidence, Provenance};
+use yore_domain::{MemoryId, Result, Timestamp};
+use yore_engine::Item;
 
 use super::front;
 use crate::wire::Object;
@@ -99,6 +101,26 @@ pub fn drafts(path: &str, text: &str, source: Source) -> Result<Vec<Draft>> {
         .map(|(at, section)| draft(path, source, &section, &tags, at))
         .collect();
     Ok(drafts)
+}
+
+/// Reads a file as what the engine imports. The same section of the same file is the same memory
+/// each time, so that reading it again adds nothing.
+pub fn notes(
+    path: &str,
+    text: &str,
+    source: Source,
+    change: impl Fn(&mut Draft),
+    now: Timestamp,
+) -> Result<Vec<Item>> {
+    let made = |mut draft: Draft| {
+        let said = format!("{path}\0{}", draft.content.body.text);
+        let mut id = [0; 16];
+        id.copy_from_slice(&Blake3::of(said).as_bytes()[..16]);
+        change(&mut draft);
+        let version = Version::first(MemoryId::from_bytes(id), draft, now, None);
+        Item::Memory { versions: vec![version] }
+    };
+    Ok(drafts(path, text, source)?.into_iter().map(made).collect())
 }
 
 struct Section<'a> {

@@ -46,6 +46,21 @@ fn ump_100_lists_and_lines_give_records_back() {
 }
 
 #[test]
+fn ump_100_what_is_written_piece_by_piece_is_the_same() {
+    let records = records();
+    for format in [Format::Json, Format::Ndjson] {
+        for count in [0, 1, records.len()] {
+            let mut writer = Writer::new(format).unwrap();
+            let mut text: String =
+                records[..count].iter().map(|one| writer.next(one).unwrap()).collect();
+            text.push_str(writer.end());
+            assert_eq!(text, print(&records[..count], format).unwrap(), "{format:?}");
+        }
+    }
+    assert!(Writer::new(Format::Markdown).is_err());
+}
+
+#[test]
 fn ump_101_markdown_is_the_reference_form() {
     let vectors = vectors();
     let reference = vectors["markdown"]["reference_text"].as_str().unwrap();

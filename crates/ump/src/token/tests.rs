@@ -56,24 +56,26 @@ fn ump_072_both_versions_of_claims_are_read_and_no_other() {
         let read = read(case["token"].as_str().unwrap());
         let reason = match case["name"].as_str().unwrap() {
             "unknown-version" => Some("the capability token has an unknown version"),
-            "wrong-issuer" => Some("the token's scope names another owner than its issuer"),
             _ => None,
         };
         assert_eq!(read.as_ref().err().copied(), reason, "{}", case["name"]);
+        if let (Ok(claims), "wrong-issuer") = (&read, case["name"].as_str().unwrap()) {
+            // Whether the issuer may speak for that owner is judged where the vault is known.
+            assert!(claims.owner.as_ref().is_some_and(|owner| *owner != claims.grant.issuer));
+        }
     }
 }
 
 #[test]
 fn ump_072_what_cannot_be_read_refuses_the_call() {
     type Spoil = fn(&mut Map<String, Value>);
-    let cases: [(&str, Spoil); 12] = [
+    let cases: [(&str, Spoil); 11] = [
         ("v", |c| c["v"] = json!("ump-cap/2.0")),
         ("iss", |c| c["iss"] = json!("alice")),
         ("iss", |c| c["iss"] = json!("did:web:a.example")),
         ("verb", |c| c["verbs"] = json!(["read", "erase"])),
         ("verb", |c| c["verbs"] = json!("read")),
         ("scope", |c| c["scope"] = json!({"session": "s1"})),
-        ("scope", |c| c["scope"] = json!({"owner": "did:key:z6MkOther"})),
         ("visibility", |c| c["scope"] = json!({"visibility": "all"})),
         ("aud", |c| _ = c.insert("aud".into(), json!([]))),
         ("exp", |c| _ = c.shift_remove("exp")),

@@ -1,0 +1,125 @@
+//! What an agent host's tool call costs beside the recall itself, with the shipped binary.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use yore_domain::query::Effort;
+
+use crate::meter::{Series, cpu};
+use crate::world::{MASTER, World};
+
+/// CPU milliseconds of one recall.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Inside the engine, in the same vault.
+    pub(crate) engine: f64,
+    /// Of the process that an agent host started, for a tool call over its pipes.
+    pub(crate) call: f64,
+}
+
+/// Asks the engine, then the binary that serves the same vault over standard input and output.
+pub(crate) async fn cost(binary: &Path, data: &Path, questions: &[String]) -> Result<Cost> {
+    let world = World::open(data).await?;
+    let (warm, asked) = questions.split_at(questions.len() / 10);
+    for question in warm {
+        world.ask(&world.owner, question, Effort::Balanced).await?;
+    }
+    let before = cpu();
+    Series::of_each(asked, async |question: &String| {
+        world.ask(&world.owner, question, Effort::Balanced).await.map(drop)
+    })
+    .await?;
+    let engine = (cpu() - before).as_secs_f64() * 1e3 / asked.len() as f64;
+    world.close().await?;
+    let mut host = Host::start(binary, data)?;
+    for question in warm {
+        host.recall(question)?;
+    }
+    let before = host.spent()?;
+    for question in asked {
+        host.recall(question)?;
+    }
+    let call = (host.spent()? - before) / asked.len() as f64;
+    Ok(Cost { engine, call })
+}
+
+/// The binary as an agent host runs it.
+struct Host {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+impl Host {
+    fn start(binary: &Path, data: &Path) -> Result<Self> {
+        let mut process = Command::new(binary)
+            .args(["mcp", "--data"])
+            .arg(data)
+            .env("YORE_MASTER_KEY", MASTER)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
+        let input = process.stdin.take().context("the input was asked for")?;
+        let output = BufReader::new(process.stdout.take().context("the output was asked for")?);
+        let mut host = Self { process, input, output, asked: 0 };
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "bench", "version": "0" },
+        });
+        host.ask("initialize", hello)?;
+        writeln!(host.input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#)?;
+        Ok(host)
+    }
+
+    fn recall(&mut self, question: &str) -> Result<()> {
+        let arguments = json!({ "query": question, "limit": 10 });
+        let answer =
+            self.ask("tools/call", json!({ "name": "ump.recall", "arguments": arguments }))?;
+        ensure!(answer["result"]["isError"] != true, "the recall failed: {answer}");
+        ensure!(answer.get("result").is_some(), "the recall failed: {answer}");
+        Ok(())
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
+        self.asked += 1;
+        let frame =
+            json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
+        writeln!(self.input, "{frame}")?;
+        let mut line = String::new();
+        while self.output.read_line(&mut line)? > 0 {
+            let answer: Value = serde_json::from_str(&line)?;
+            if answer["id"] == self.asked {
+                return Ok(answer);
+            }
+            line.clear();
+        }
+        anyhow::bail!("the process ended before it answered {method}")
+    }
+
+    /// CPU milliseconds of all its threads so far, to the hundredth of a second.
+    fn spent(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
+        let (_, fields) = stat.rsplit_once(')').context("the process has no name")?;
+        let ticks: Vec<f64> = fields
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?;
+        let each = 1e3 / rustix::param::clock_ticks_per_second() as f64;
+        Ok(ticks.iter().sum::<f64>() * each)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It has answered everything; what it would still index is not measured.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}

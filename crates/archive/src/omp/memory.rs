@@ -1,0 +1,148 @@
+//! Memory records in the archive's JSON, and back.
+
+use serde_json::{Value, json};
+use yore_domain::kind::Facet;
+use yore_domain::memory::{Draft, Version};
+use yore_domain::provenance::ActorKind;
+use yore_domain::{MemoryId, Timestamp};
+
+use super::wire::invalid;
+use crate::ids;
+use crate::item::Note;
+use crate::json::{Look, Object};
+use crate::{Result, time};
+
+const TYPES: [(&str, Facet); 7] = [
+    ("preference", Facet::Preference),
+    ("fact", Facet::Fact),
+    ("decision", Facet::Decision),
+    ("summary", Facet::Summary),
+    ("entity", Facet::Entity),
+    ("instruction", Facet::Instruction),
+    ("custom", Facet::Custom),
+];
+
+/// Returns a memory in the archive's form; `created` is when its first version was made.
+#[must_use]
+pub fn memory_json(version: &Version, created: Timestamp) -> Value {
+    let content = &version.content;
+    let mut out = Object::new();
+    let record = TYPES.iter().find(|(_, facet)| *facet == content.facet);
+    out.insert("id".into(), json!(version.memory));
+    out.insert("record_type".into(), Value::from(record.map_or("custom", |(word, _)| word)));
+    out.insert("content".into(), Value::from(content.body.text.as_str()));
+    let mut talks: Vec<String> =
+        content.provenance.messages.iter().map(|from| from.conversation.to_string()).collect();
+    talks.dedup();
+    if !talks.is_empty() {
+        out.insert("source_conversations".into(), json!(talks));
+    }
+    out.insert("created_at".into(), Value::from(created.to_string()));
+    let updated = version.time.created.max(created);
+    out.insert("updated_at".into(), Value::from(updated.to_string()));
+    if let Some(confidence) = content.lifecycle.confidence {
+        out.insert("confidence".into(), Value::from(confidence));
+    }
+    if let Some(expires) = content.lifecycle.expires {
+        out.insert("expires_at".into(), Value::from(expires.to_string()));
+    }
+    if let Some(platform) = &content.provenance.provider {
+        out.insert("platform".into(), Value::from(platform.as_str()));
+    }
+    if !content.tags.is_empty() {
+        out.insert("tags".into(), json!(content.tags));
+    }
+    out.insert("active".into(), Value::from(version.status.is_live()));
+    for (name, value) in content.foreign.get("omp").and_then(Value::as_object).into_iter().flatten()
+    {
+        out.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    // What the format has no place for. The seal stays behind: its statement is this server's own.
+    let mut rest = json!(content);
+    if let Some(rest) = rest.as_object_mut() {
+        rest.remove("seal");
+        rest.remove("tags");
+        if let Some(body) = rest.get_mut("body").and_then(Value::as_object_mut) {
+            body.insert("text".into(), Value::from(""));
+        }
+        if let Some(foreign) = rest.get_mut("foreign").and_then(Value::as_object_mut) {
+            foreign.remove("omp");
+        }
+    }
+    out.insert("x_yore".into(), rest);
+    Value::Object(out)
+}
+
+/// Reads a memory.
+pub fn memory_from(mut object: Object) -> Result<Note> {
+    let native = match object.text("id") {
+        Some(id) if !id.is_empty() && id.len() <= 256 => id.to_owned(),
+        Some(_) | None => return Err(invalid("id", "must be a text of 1 to 256 bytes")),
+    };
+    let Some(text) = object.text("content").map(str::to_owned) else {
+        return Err(invalid("content", "must be a text"));
+    };
+    let word = object.text("record_type").unwrap_or_default();
+    let Some((_, facet)) = TYPES.iter().find(|(known, _)| *known == word) else {
+        return Err(invalid("record_type", "is not one of the seven types"));
+    };
+    let Some(active) = object.get("active").and_then(Value::as_bool) else {
+        return Err(invalid("active", "must be true or false"));
+    };
+    let times = ["created_at", "updated_at"].map(|name| object.text(name).and_then(time::text));
+    let [Some(created), Some(_)] = times else {
+        return Err(invalid("created_at", "and updated_at must be times"));
+    };
+    let rest = object.remove("x_yore").unwrap_or_default();
+    let mut draft = restored(rest, &text).unwrap_or_else(|| {
+        let mut draft = Draft::new(facet.kind(), text.clone());
+        draft.content.facet = *facet;
+        draft.content.provenance.actor_kind = ActorKind::Import;
+        draft.content.provenance.method = "restored".to_owned();
+        draft
+    });
+    draft.time.created = Some(created);
+    let content = &mut draft.content;
+    content.tags =
+        object.list("tags").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    content.lifecycle.confidence = object.get("confidence").and_then(Value::as_f64);
+    content.lifecycle.expires = object.text("expires_at").and_then(time::text);
+    content.provenance.provider = object.text("platform").map(str::to_owned);
+    for name in [
+        "id",
+        "content",
+        "record_type",
+        "active",
+        "created_at",
+        "updated_at",
+        "tags",
+        "confidence",
+        "expires_at",
+        "platform",
+    ] {
+        object.remove(name);
+    }
+    if !content.provenance.messages.is_empty() {
+        object.remove("source_conversations");
+    }
+    object.retain(|_, value| !value.is_null());
+    if !object.is_empty() {
+        content.foreign.insert("omp".to_owned(), Value::Object(object));
+    }
+    let platform = content.provenance.provider.as_deref().unwrap_or("omp");
+    let id: MemoryId = ids::memory(platform, &[&native]);
+    if id.to_string() != native {
+        let own = content.foreign.entry("omp".to_owned()).or_insert_with(|| json!({}));
+        own["x_native_id"] = Value::from(native);
+    }
+    Ok(Note { id, draft, active })
+}
+
+/// What this program wrote itself, with the text put back.
+fn restored(mut rest: Value, text: &str) -> Option<Draft> {
+    let object = rest.as_object_mut()?;
+    object.get_mut("body")?.as_object_mut()?.insert("text".into(), Value::from(text));
+    object.remove("seal");
+    object.insert("tags".into(), json!([]));
+    serde_json::from_value(rest).ok()
+}

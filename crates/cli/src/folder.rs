@@ -1,0 +1,381 @@
+//! A directory of records that is kept in step with a vault: what was seen last, what lies there
+//! now, and what follows from the two.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use yore_ump::files::{self, Format};
+use yore_ump::wire::Object;
+
+use crate::failure::{Failure, Result};
+use crate::file;
+
+/// Where the directory's own notes lie.
+const NOTES: &str = ".yore-sync.json";
+/// How records end.
+const ENDING: &str = ".ump.md";
+/// The largest file that is read.
+const FILE_BYTES: u64 = 2 << 20;
+/// What a record says about itself rather than about the world.
+const DERIVED: [&str; 6] = ["ump", "id", "supersedes", "superseded_by", "integrity", "provenance"];
+
+/// What is remembered about a directory between two runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// The form of these notes.
+    pub(crate) form: u32,
+    /// The vault's DID.
+    pub(crate) vault: String,
+    /// Only memories of this project are kept here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
+    /// What is known of each file.
+    pub(crate) files: BTreeMap<String, Known>,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    /// Its memory; absent where the vault had said the same under another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<String>,
+    /// The file as it was when both were in step.
+    pub(crate) file: String,
+    /// The record as it was then.
+    pub(crate) record: String,
+    /// What was proposed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) proposed: Option<Proposed>,
+}
+
+/// A change of a file that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Proposed {
+    /// The file that was proposed; absent when it was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    /// The hold that waits.
+    pub(crate) hold: String,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// Its bytes.
+    pub(crate) text: String,
+    /// The record it holds, and its fingerprint.
+    pub(crate) record: Object,
+    /// The record's fingerprint.
+    pub(crate) print: String,
+}
+
+/// The files of a directory by name, and those that cannot be read with the reason.
+type Scanned = (BTreeMap<String, Seen>, Vec<(String, String)>);
+
+/// What is to be done about a file and a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing.
+    Rest,
+    /// It waits for a decision.
+    Wait,
+    /// Both are gone: nothing is left to know.
+    Drop,
+    /// The file says what the vault says; the notes are brought up to date.
+    Settle,
+    /// The file is written from the vault.
+    Write,
+    /// The file goes, because its memory was forgotten.
+    Remove,
+    /// The vault takes in a new file.
+    TakeIn,
+    /// The vault takes over what the file changed.
+    Revise,
+    /// Both changed, or the file changed what was forgotten: a person decides.
+    Propose,
+    /// The file is gone: a person decides whether its memory goes, too.
+    ProposeForgetting,
+}
+
+/// Decides from what was known, what lies there and what the vault says. `same` says that file
+/// and vault mean the same.
+pub(crate) fn decide(
+    known: Option<&Known>,
+    file: Option<&str>,
+    vault: Option<&str>,
+    same: bool,
+) -> Step {
+    let proposed = known.and_then(|known| known.proposed.as_ref());
+    let waits = proposed.is_some_and(|proposed| proposed.file.as_deref() == file);
+    match (known, file, vault) {
+        (_, None, None) => Step::Drop,
+        (None, None, Some(_)) => Step::Write,
+        (Some(_), None, Some(_)) if waits => Step::Wait,
+        (Some(known), None, Some(now)) if now == known.record && proposed.is_none() => {
+            Step::ProposeForgetting
+        }
+        (Some(_), None, Some(_)) => Step::Write,
+        (None, Some(_), None) => Step::TakeIn,
+        (Some(known), Some(file), None) if file == known.file => {
+            if known.memory.is_some() {
+                Step::Remove
+            } else {
+                Step::Rest
+            }
+        }
+        (Some(_), Some(_), None) if waits => Step::Wait,
+        (Some(known), Some(_), None) => {
+            if known.memory.is_some() {
+                Step::Propose
+            } else {
+                Step::TakeIn
+            }
+        }
+        (Some(known), Some(file), Some(now)) if file == known.file && now == known.record => {
+            Step::Rest
+        }
+        (_, Some(_), Some(_)) if same => Step::Settle,
+        (None, Some(_), Some(_)) => Step::Propose,
+        (Some(known), Some(file), Some(_)) if file == known.file => Step::Write,
+        (Some(_), Some(_), Some(_)) if waits => Step::Wait,
+        (Some(known), Some(_), Some(now)) if now == known.record => Step::Revise,
+        (Some(_), Some(_), Some(_)) => Step::Propose,
+    }
+}
+
+/// Whether two records mean the same.
+pub(crate) fn same(one: &Object, other: &Object) -> bool {
+    meant(one) == meant(other)
+}
+
+/// What a record says about the world.
+fn meant(record: &Object) -> Object {
+    let mut meant = record.clone();
+    meant.retain(|name, _| !DERIVED.contains(&name.as_str()));
+    if let Some(Value::Object(time)) = meant.get_mut("time") {
+        time.retain(|name, value| name == "valid_to" && !value.is_null());
+    }
+    meant.retain(|_, value| value.as_object().is_none_or(|members| !members.is_empty()));
+    meant
+}
+
+/// What of a file the vault can take over, as a patch; the name of a member that it cannot.
+pub(crate) fn patch(file: &Object, vault: &Object) -> Result<Object, String> {
+    let (file, vault) = (meant(file), meant(vault));
+    let mut patch = Object::new();
+    for name in file.keys().chain(vault.keys()) {
+        if file.get(name) == vault.get(name) {
+            continue;
+        }
+        match (name.as_str(), file.get(name)) {
+            ("body" | "lifecycle" | "relations" | "time", Some(value)) => {
+                patch.insert(name.clone(), value.clone());
+            }
+            ("relations", None) => {
+                patch.insert(name.clone(), Value::Array(Vec::new()));
+            }
+            // A line that was taken out of the front matter takes nothing out of the vault.
+            ("lifecycle" | "time", None) => {}
+            _ => return Err(name.clone()),
+        }
+    }
+    Ok(patch)
+}
+
+/// A directory.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// What is known of it.
+    pub(crate) state: State,
+}
+
+impl Folder {
+    /// Opens a directory, or makes it.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        std::fs::create_dir_all(path).map_err(Failure::file(path.display()))?;
+        let notes = path.join(NOTES);
+        let state = match std::fs::read(&notes) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| {
+                Failure::usage(format!("{} is damaged", notes.display()))
+                    .hint("remove it; files are then matched with the vault by their ids")
+            })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                State { form: 1, ..State::default() }
+            }
+            Err(error) => return Err(Failure::file(notes.display())(error)),
+        };
+        if state.form != 1 {
+            return Err(Failure::usage(format!("{} is of a newer yore", notes.display())));
+        }
+        Ok(Self { path: path.to_owned(), state })
+    }
+
+    /// Writes down what is known.
+    pub(crate) fn save(&self) -> Result {
+        let mut text = serde_json::to_string_pretty(&self.state)
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        text.push('\n');
+        file::write(&self.path.join(NOTES), text.as_bytes())
+    }
+
+    /// Reads the records that lie there; those that cannot be read come with the reason.
+    pub(crate) fn scan(&self) -> Result<Scanned> {
+        let (mut seen, mut wrong) = (BTreeMap::new(), Vec::new());
+        let failed = || Failure::file(self.path.display());
+        for entry in std::fs::read_dir(&self.path).map_err(failed())? {
+            let entry = entry.map_err(failed())?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.ends_with(ENDING) || name.starts_with('.') {
+                continue;
+            }
+            match read(&entry) {
+                Ok(file) => _ = seen.insert(name, file),
+                Err(reason) => wrong.push((name, reason)),
+            }
+        }
+        wrong.sort();
+        Ok((seen, wrong))
+    }
+
+    /// Writes a record, unless the file is no longer what was read. Returns whether it was
+    /// written, and the fingerprint it has now.
+    pub(crate) fn put(
+        &self,
+        name: &str,
+        record: &Object,
+        before: Option<&Seen>,
+    ) -> Result<Option<String>> {
+        let path = self.path.join(name);
+        if !self.is_still(&path, before) {
+            return Ok(None);
+        }
+        let text = files::print(std::slice::from_ref(record), Format::Markdown)?;
+        file::write(&path, text.as_bytes())?;
+        Ok(Some(files::fingerprint(record)))
+    }
+
+    /// Removes a file, unless it is no longer what was read.
+    pub(crate) fn remove(&self, name: &str, before: &Seen) -> Result<bool> {
+        let path = self.path.join(name);
+        if !self.is_still(&path, Some(before)) {
+            return Ok(false);
+        }
+        std::fs::remove_file(&path).map_err(Failure::file(path.display()))?;
+        Ok(true)
+    }
+
+    fn is_still(&self, path: &Path, before: Option<&Seen>) -> bool {
+        match (std::fs::read_to_string(path), before) {
+            (Ok(text), Some(before)) => text == before.text,
+            (Err(error), None) => error.kind() == std::io::ErrorKind::NotFound,
+            (Ok(_), None) | (Err(_), Some(_)) => false,
+        }
+    }
+
+    /// Says when anything of it changed: names, sizes and times.
+    pub(crate) fn pulse(&self) -> Vec<(String, u64, Option<std::time::SystemTime>)> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut pulse: Vec<_> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let about = entry.metadata().ok().filter(|_| name.ends_with(ENDING))?;
+                Some((name, about.len(), about.modified().ok()))
+            })
+            .collect();
+        pulse.sort();
+        pulse
+    }
+}
+
+fn read(entry: &std::fs::DirEntry) -> Result<Seen, String> {
+    let about = entry.metadata().map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("not a plain file".to_owned());
+    }
+    if about.len() > FILE_BYTES {
+        return Err("larger than 2 MiB".to_owned());
+    }
+    let text = std::fs::read_to_string(entry.path()).map_err(|error| error.to_string())?;
+    let record = files::parse(&text, Format::Markdown).map_err(|error| error.to_string())?;
+    let record = record.into_iter().next().ok_or("it holds no record")?;
+    let print = files::fingerprint(&record);
+    Ok(Seen { text, record, print })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn known(proposed: Option<Option<&str>>) -> Known {
+        Known {
+            memory: Some("m".into()),
+            file: "f".into(),
+            record: "v".into(),
+            proposed: proposed
+                .map(|file| Proposed { file: file.map(str::to_owned), hold: "h".into() }),
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_person_wrote_is_lost() {
+        let in_step = known(None);
+        let (asked, gone) = (known(Some(Some("f2"))), known(Some(None)));
+        type Case<'a> = (Option<&'a Known>, Option<&'a str>, Option<&'a str>, bool, Step);
+        let table: [Case<'_>; 19] = [
+            (Some(&in_step), Some("f"), Some("v"), false, Step::Rest),
+            (Some(&in_step), Some("f"), Some("v2"), false, Step::Write),
+            (Some(&in_step), Some("f2"), Some("v"), false, Step::Revise),
+            (Some(&in_step), Some("f2"), Some("v2"), false, Step::Propose),
+            (Some(&in_step), Some("f2"), Some("v2"), true, Step::Settle),
+            (Some(&in_step), None, Some("v"), false, Step::ProposeForgetting),
+            (Some(&in_step), None, Some("v2"), false, Step::Write),
+            (Some(&in_step), Some("f"), None, false, Step::Remove),
+            (Some(&in_step), Some("f2"), None, false, Step::Propose),
+            (Some(&in_step), None, None, false, Step::Drop),
+            (None, None, Some("v"), false, Step::Write),
+            (None, Some("f"), None, false, Step::TakeIn),
+            (None, Some("f"), Some("v"), false, Step::Propose),
+            (None, Some("f"), Some("v"), true, Step::Settle),
+            (Some(&asked), Some("f2"), Some("v2"), false, Step::Wait),
+            (Some(&asked), Some("f3"), Some("v2"), false, Step::Propose),
+            (Some(&asked), None, Some("v2"), false, Step::Write),
+            (Some(&gone), None, Some("v"), false, Step::Wait),
+            (Some(&asked), Some("f2"), None, false, Step::Wait),
+        ];
+        for (known, file, vault, same, wanted) in table {
+            assert_eq!(decide(known, file, vault, same), wanted, "{known:?} {file:?} {vault:?}");
+        }
+        // Whatever happens, a file that changed is neither written over nor removed.
+        let all = [None, Some("f"), Some("f2"), Some("v"), Some("v2")];
+        for file in [Some("f2"), Some("f3")] {
+            for vault in all {
+                for known in [None, Some(&in_step), Some(&asked)] {
+                    let step = decide(known, file, vault, false);
+                    assert!(!matches!(step, Step::Write | Step::Remove | Step::Drop), "{step:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_patch_holds_what_can_be_revised_and_names_what_cannot() {
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let vault = object(json!({"id": "a", "kind": "semantic", "body": {"text": "t"},
+            "time": {"created": "x", "valid_to": null}, "relations": [{"type": "about"}]}));
+        let mut file = vault.clone();
+        assert!(same(&file, &vault) && patch(&file, &vault).unwrap().is_empty());
+        file["body"]["text"] = json!("t2");
+        file.shift_remove("relations");
+        file["id"] = json!("b");
+        let wanted = object(json!({"body": {"text": "t2"}, "relations": []}));
+        assert_eq!(patch(&file, &vault).unwrap(), wanted);
+        file["kind"] = json!("identity");
+        assert_eq!(patch(&file, &vault), Err("kind".to_owned()));
+    }
+}

@@ -1,0 +1,56 @@
+//! Checks by programs that others wrote: referees and clients from the registries, pointed at
+//! servers that are started here. What they need is installed below the target directory.
+
+mod referee;
+mod serving;
+mod tools;
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::results::{Outcome, Results};
+
+/// The name under which these checks stand among the results.
+const BINARY: &str = "foreign";
+
+/// Runs every foreign check and returns how each ended.
+pub(crate) fn run() -> Result<Results> {
+    let mut book = Book::default();
+    referee::run(&mut book)?;
+    Ok(book.results)
+}
+
+/// Notes how checks end.
+#[derive(Debug, Default)]
+struct Book {
+    results: Results,
+}
+
+impl Book {
+    /// Runs one check, says how it ended, and why when it failed.
+    fn check(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
+        let outcome = match check() {
+            Ok(()) => Outcome::Passed,
+            Err(error) => {
+                println!("{error:#}");
+                Outcome::Failed
+            }
+        };
+        println!("foreign {name} ... {}", outcome.word());
+        self.results.tests.insert((BINARY.to_owned(), name.to_owned()), outcome);
+    }
+}
+
+/// Runs a command that must succeed; what it printed is told when it does not.
+fn succeed(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    anyhow::ensure!(
+        output.status.success(),
+        "{command:?} ended with {}:\n{said}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr),
+    );
+    Ok(said.into_owned())
+}
