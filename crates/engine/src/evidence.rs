@@ -205,9 +205,9 @@ impl Engine {
         let permit = self.system(vault, "look up credentials")?;
         let info = self.keeper().info(&permit).await?;
         let owner = info.as_ref().map(|info| &info.did);
-        let subject = subject.as_ref().is_none_or(|subject| {
-            info.as_ref().is_some_and(|info| is_about(subject, info))
-        });
+        let subject = subject
+            .as_ref()
+            .is_none_or(|subject| info.as_ref().is_some_and(|info| is_about(subject, info)));
         let issuer = if shared {
             Standing::Configured
         } else if owner == Some(&grant.issuer) {

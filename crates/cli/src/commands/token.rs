@@ -112,7 +112,9 @@ async fn sign(app: &App, mut issue: Issue) -> Result {
     let audience = std::mem::take(&mut issue.audience);
     let request = GrantRequest { ceiling: Sensitivity::Restricted, ..request(issue)? };
     let mut session = app.session().await?;
-    let issued = session.change::<api::IssueCapability>(input::IssueCapability { request, audience }).await?;
+    let issued = session
+        .change::<api::IssueCapability>(input::IssueCapability { request, audience })
+        .await?;
     app.out.either(&issued, |issued| {
         let grant = short(issued.grant.id);
         app.out.remark(format!("grant {grant}; yore grant revoke {grant} takes it back"));

@@ -61,7 +61,7 @@ fn ump_072_both_versions_of_claims_are_read_and_no_other() {
         assert_eq!(read.as_ref().err().copied(), reason, "{}", case["name"]);
         if let (Ok(claims), "wrong-issuer") = (&read, case["name"].as_str().unwrap()) {
             // Whether the issuer may speak for that owner is judged where the vault is known.
-            assert!(claims.owner.as_ref().is_some_and(|owner| *owner != claims.grant.issuer));
+            assert!(claims.subject.as_ref().is_some_and(|owner| *owner != claims.grant.issuer));
         }
     }
 }
