@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::{Label, Sensitivity};
 use crate::kind::Kind;
-use crate::mutation::Mutation;
+use crate::memory::Draft;
+use crate::mutation::{Mutation, Patch};
 use crate::{GrantId, HoldId, MemoryId, Timestamp};
 
 /// Why something waits.
@@ -138,4 +139,24 @@ pub struct Rule {
     /// Whether it was learned from decisions rather than written.
     #[serde(default)]
     pub learned: bool,
+}
+
+impl Hold {
+    /// Takes back what was asked for, and every word of it; that something was asked stays.
+    pub fn withdraw(&mut self, at: Timestamp) {
+        match &mut self.mutation {
+            Mutation::Remember { draft, .. } => {
+                **draft = Draft::new(draft.content.kind, String::new());
+            }
+            Mutation::Revise { patch, .. } => **patch = Patch::default(),
+            Mutation::Forget { reason, .. } => *reason = None,
+            Mutation::Relabel { .. } | Mutation::Merge { .. } | Mutation::Restore { .. } => {}
+        }
+        self.diff.clear();
+        self.note = None;
+        if self.state == HoldState::Pending {
+            self.state = HoldState::Expired;
+            self.decided = Some(at);
+        }
+    }
 }

@@ -54,6 +54,14 @@ pub struct Credentials {
     pub unreadable: Option<&'static str>,
 }
 
+impl Credentials {
+    /// Whose vault the signed claims open, when they say.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.claims.iter().find_map(|claims| claims.subject.as_deref())
+    }
+}
+
 /// Signed claims that describe a grant. The protocol translates, the engine verifies.
 #[derive(Clone, Debug)]
 pub struct Claims {

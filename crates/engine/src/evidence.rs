@@ -29,6 +29,16 @@ enum Found {
     Anywhere(TenantId, Presented),
 }
 
+impl Found {
+    /// The tenant in which names of owners are meant.
+    fn tenant(&self) -> TenantId {
+        match self {
+            Self::Anywhere(tenant, _) => *tenant,
+            Self::Nothing | Self::InVault(..) => TenantId::DEFAULT,
+        }
+    }
+}
+
 impl Engine {
     /// Looks up everything about a caller. Refuses only what names no vault at all.
     pub(crate) async fn gather(
@@ -43,6 +53,7 @@ impl Engine {
         }
         let found = self.find_bearer(call, now).await?;
         let call = &addressed(call, &found);
+        let home = found.tenant();
         let vault = self.find_asked(call, &found, now, unknown).await?;
         let permit = self.system(vault, "look up credentials")?;
         let snapshot = self.store().snapshot(&permit).await?;
@@ -57,7 +68,7 @@ impl Engine {
             }
         }
         for claims in &call.credentials.claims {
-            presented.push(self.weigh(&*snapshot, vault, claims).await?);
+            presented.push(self.weigh(&*snapshot, vault, home, claims).await?);
         }
         let open = snapshot.setting("public_reads").await?;
         let public_reads = open.and_then(|value| value.as_bool()).unwrap_or(false);
@@ -129,10 +140,7 @@ impl Engine {
                 return self.default_vault().await;
             }
             (VaultRef::Owner(owner), _) => {
-                let tenant = match found {
-                    Found::Anywhere(tenant, _) => *tenant,
-                    Found::Nothing | Found::InVault(..) => TenantId::DEFAULT,
-                };
+                let tenant = found.tenant();
                 if let Some(vault) = self.find_owned(tenant, owner).await? {
                     return Ok(vault);
                 }
@@ -145,8 +153,10 @@ impl Engine {
                 }
                 return match found {
                     Found::Anywhere(_, proof) if may_create(proof, now) => match unknown {
-                        Unknown::Create => self.create_vault(tenant, owner).await,
-                        Unknown::Refuse => Err(Error::NotFound),
+                        Unknown::Create if call.credentials.claims.is_empty() => {
+                            self.create_vault(tenant, owner).await
+                        }
+                        Unknown::Create | Unknown::Refuse => Err(Error::NotFound),
                     },
                     Found::Nothing | Found::Anywhere(..) => Err(nobody()),
                     Found::InVault(..) => {
@@ -182,6 +192,7 @@ impl Engine {
         &self,
         snapshot: &dyn Snapshot,
         vault: VaultId,
+        home: TenantId,
         claims: &Claims,
     ) -> Result<Presented> {
         let Claims { grant, audience, subject, proof } = claims;
@@ -207,7 +218,7 @@ impl Engine {
         let owner = info.as_ref().map(|info| &info.did);
         let subject = subject
             .as_ref()
-            .is_none_or(|subject| info.as_ref().is_some_and(|info| is_about(subject, info)));
+            .is_none_or(|subject| info.as_ref().is_some_and(|info| is_about(subject, home, info)));
         let issuer = if shared {
             Standing::Configured
         } else if owner == Some(&grant.issuer) {
@@ -223,7 +234,13 @@ impl Engine {
             audience.iter().any(|name| settings.did == *name || settings.audiences.contains(name))
         });
         let revoked = snapshot.setting(&revocation(grant.id)).await?.is_some();
-        let grant = Box::new(grant.clone());
+        let mut grant = Box::new(grant.clone());
+        if issuer == Standing::Owner
+            && let Some(kept) = snapshot.grant(grant.id).await?
+        {
+            // What is signed says less than the row that is kept: never more verbs than those.
+            grant.verbs = grant.verbs.and(kept.verbs);
+        }
         Ok(Presented::Claims { grant, signature, issuer, audience, subject, revoked })
     }
 
@@ -234,7 +251,8 @@ impl Engine {
         let mut presented = Vec::new();
         for claims in &call.credentials.claims {
             let anyone = Claims { subject: None, ..claims.clone() };
-            presented.push(self.weigh(&*snapshot, VaultId::CATALOG, &anyone).await?);
+            presented
+                .push(self.weigh(&*snapshot, VaultId::CATALOG, TenantId::DEFAULT, &anyone).await?);
         }
         let evidence = Evidence { vault: VaultId::CATALOG, presented, public_reads: false };
         Ok(verify(&evidence, now).err())
@@ -243,17 +261,25 @@ impl Engine {
 
 /// Claims that say whose vault they open are looked up there when nothing else says it.
 fn addressed<'a>(call: &'a Call, found: &Found) -> Cow<'a, Call> {
-    let subject = || call.credentials.claims.iter().find_map(|claims| claims.subject.clone());
-    let silent = matches!((&call.vault, found), (VaultRef::Default, Found::Nothing));
-    match silent.then(subject).flatten() {
-        Some(owner) => Cow::Owned(Call { vault: VaultRef::Owner(owner), ..call.clone() }),
+    let silent = match (&call.vault, found) {
+        (VaultRef::Default, Found::Nothing) => true,
+        // A service shows somebody's grant: it acts for whom the grant is about.
+        (VaultRef::Default, Found::Anywhere(_, Presented::Token { .. })) => true,
+        (VaultRef::Default, Found::InVault(..) | Found::Anywhere(..))
+        | (VaultRef::Id(_) | VaultRef::Owner(_), _) => false,
+    };
+    match call.credentials.subject().filter(|_| silent) {
+        Some(owner) => {
+            Cow::Owned(Call { vault: VaultRef::Owner(owner.to_owned()), ..call.clone() })
+        }
         None => Cow::Borrowed(call),
     }
 }
 
-/// Whether claims that name an owner, by name or DID, mean the owner of this vault.
-fn is_about(subject: &str, info: &VaultInfo) -> bool {
-    subject == info.did || subject == info.owner
+/// Whether claims that name an owner mean the owner of this vault. A DID is one person's
+/// everywhere, a name only within its tenant.
+fn is_about(subject: &str, home: TenantId, info: &VaultInfo) -> bool {
+    subject == info.did || (subject == info.owner && home == info.tenant)
 }
 
 /// The setting that says a grant was revoked, whether or not its row is kept here.

@@ -182,7 +182,6 @@ impl Act for Mutate {
         attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Mutated>>> {
         Box::pin(async move {
-            engine.note_place(session, chosen(&self.mutation).into_iter().collect()).await?;
             let ground = Ground {
                 engine,
                 permit: &session.permit,
@@ -202,6 +201,7 @@ impl Act for Mutate {
                     held(&ground, call, &self.mutation, reason, lines)
                 }
             };
+            engine.note_place(session, chosen(&self.mutation).into_iter().collect()).await?;
             planned.preconditions.push(Precondition::RuleEpoch(epochs.rules));
             if !session.permit.principal().grants().is_empty() {
                 planned.preconditions.push(Precondition::GrantEpoch(epochs.grants));

@@ -233,9 +233,25 @@ impl<T> Planned<T> {
     }
 }
 
+/// Whether a call counts against its caller's budget.
+#[derive(Clone, Copy, Debug)]
+enum Spending {
+    Once,
+    Nothing,
+}
+
 impl Engine {
     /// Evidence, principal, permit. A refusal is audited where the vault is known.
     pub(crate) async fn enter(&self, call: &Call, need: Need) -> Result<Session> {
+        self.admit(call, need, Spending::Once).await
+    }
+
+    /// Looks a caller up who was let in before and paid for it.
+    pub(crate) async fn enter_again(&self, call: &Call, need: Need) -> Result<Session> {
+        self.admit(call, need, Spending::Nothing).await
+    }
+
+    async fn admit(&self, call: &Call, need: Need, spending: Spending) -> Result<Session> {
         let now = self.now();
         let unknown = if need.verbs.has(Verb::Write) { Unknown::Create } else { Unknown::Refuse };
         let (vault, actor, error) = match self.gather(call, now, unknown).await {
@@ -244,7 +260,12 @@ impl Engine {
                 Err(error) => (evidence.vault, Actor::Unknown, error),
                 Ok(principal) => match authorise(&principal, need, now) {
                     Ok(permit) => {
-                        let spent = self.0.budgets.spend(self.settings(), &permit, need, now);
+                        let spent = match spending {
+                            Spending::Once => {
+                                self.0.budgets.spend(self.settings(), &permit, need, now)
+                            }
+                            Spending::Nothing => Ok(()),
+                        };
                         match spent {
                             Ok(()) => return Ok(Session { permit, now }),
                             Err(error) => (evidence.vault, principal.actor(), error),

@@ -40,6 +40,14 @@ pub(crate) struct Asked {
     offset: usize,
 }
 
+/// A page of lines.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) lines: Vec<Value>,
+    /// How many were read; all there are when they were counted.
+    pub(crate) total: usize,
+}
+
 impl Asked {
     pub(crate) fn of(query: &Query) -> Result<Self> {
         let action = query.one("action").filter(|action| !action.is_empty());
@@ -59,7 +67,8 @@ impl Asked {
 
 impl Oamp {
     /// Lists what was done, the newest first. A service that names no user sees all of its own.
-    pub(crate) async fn audit(&self, call: &Call, asked: &Asked) -> Result<Vec<Value>> {
+    /// `count` reads on to the end, so that the total is told too.
+    pub(crate) async fn audit(&self, call: &Call, asked: &Asked, count: bool) -> Result<Told> {
         let mut calls = Vec::new();
         if asked.user.is_none() && call.vault == VaultRef::Default {
             for vault in self.engine.served_vaults(call).await? {
@@ -80,11 +89,12 @@ impl Oamp {
         }
         let mut all = Vec::new();
         for (call, owner) in calls {
-            all.extend(self.told(&call, &owner, asked).await?);
+            all.extend(self.told(&call, &owner, asked, count).await?);
         }
         all.sort_by_key(|(at, seq, _)| std::cmp::Reverse((*at, *seq)));
+        let total = all.len();
         let lines = all.into_iter().map(|(_, _, line)| line);
-        Ok(lines.skip(asked.offset).take(asked.limit).collect())
+        Ok(Told { lines: lines.skip(asked.offset).take(asked.limit).collect(), total })
     }
 
     /// The newest lines of one vault, as many as may be wanted.
@@ -93,24 +103,25 @@ impl Oamp {
         call: &Call,
         owner: &str,
         asked: &Asked,
+        count: bool,
     ) -> Result<Vec<(yore_domain::Timestamp, Seq, Value)>> {
         let mut lines = Vec::new();
-        let mut until = None;
+        let mut before = None;
         loop {
             let query =
-                AuditQuery { limit: PAGE, newest_first: true, until, ..AuditQuery::default() };
+                AuditQuery { limit: PAGE, newest_first: true, before, ..AuditQuery::default() };
             let entries = self.engine.audit(call, query).await?;
-            let (read, last) = (entries.len(), entries.last().map(|entry| entry.draft.at));
+            let read = entries.len();
+            before = entries.last().map(|entry| entry.seq);
             for entry in entries {
-                let told = lines.last().is_none_or(|(_, seq, _)| entry.seq < *seq);
-                if let Some(line) = line(&entry, owner, asked.action.as_deref()).filter(|_| told) {
+                if let Some(line) = line(&entry, owner, asked.action.as_deref()) {
                     lines.push((entry.draft.at, entry.seq, line));
                 }
             }
-            if read < PAGE || last == until || lines.len() >= asked.offset + asked.limit {
+            let enough = if count { FURTHEST + MOST } else { asked.offset + asked.limit };
+            if read < PAGE || lines.len() >= enough {
                 return Ok(lines);
             }
-            until = last;
         }
     }
 }

@@ -39,7 +39,10 @@ impl Oamp {
             Ok(store) => store,
             Err(error) => return Err(self.refused_input(call, error).await),
         };
-        let person = self.person(call, Some(&user), Verb::Write).await?;
+        let mut person = self.person(call, Some(&user), Verb::Write).await?;
+        // One id cannot stand for several commits. An import that is sent again finds its
+        // entries there already.
+        person.call.operation = None;
         let mut account = Account::default();
         let mut batch = Vec::new();
         let mut ids = BTreeSet::new();

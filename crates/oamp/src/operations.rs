@@ -8,7 +8,7 @@ use yore_domain::mutation::{Depth, Mutation, Patch};
 use yore_domain::query::{Corpus, Cutoff, Effort, Filter, PageRequest, Recall};
 use yore_domain::scope::Scope;
 use yore_domain::{Error, MemoryId, Timestamp, limits};
-use yore_engine::{Call, Found, Reference, Wish};
+use yore_engine::{Call, Found, Mutated, Reference, VaultInfo, VaultRef, Wish};
 
 use crate::Oamp;
 use crate::accept::Query;
@@ -123,7 +123,7 @@ impl Oamp {
         as_of: Option<Timestamp>,
     ) -> Result<Object> {
         let id = wire_id(id);
-        let person = self.keeper_of(call, user, id, Verb::Read).await?;
+        let person = self.keeper_of(call, user, id).await?;
         let id = id.ok_or(Error::NotFound)?;
         let found = match as_of {
             None => {
@@ -147,7 +147,7 @@ impl Oamp {
         };
         match &wanted.query {
             None => self.page(&person, wanted, count).await,
-            Some(query) => self.search(&person, wanted, query).await,
+            Some(query) => self.search(&person, wanted, query, count).await,
         }
     }
 
@@ -163,12 +163,17 @@ impl Oamp {
         Ok(Listed { entries: entries.collect(), total })
     }
 
-    async fn search(&self, person: &Person, wanted: &Wanted, query: &str) -> Result<Listed> {
+    async fn search(
+        &self,
+        person: &Person,
+        wanted: &Wanted,
+        query: &str,
+        count: bool,
+    ) -> Result<Listed> {
         let names = names(query);
-        // One more than is shown says whether there is more.
-        let needed = match names.is_empty() {
-            true => wanted.offset.saturating_add(wanted.limit).saturating_add(1),
-            false => limits::RESULTS,
+        let needed = match count || !names.is_empty() {
+            true => limits::RESULTS,
+            false => wanted.offset.saturating_add(wanted.limit),
         };
         let recall = Recall {
             query: query.to_owned(),
@@ -206,10 +211,13 @@ impl Oamp {
         change: &Object,
     ) -> Result<Object> {
         let id = wire_id(id);
-        let person = self.keeper_of(call, user, id, Verb::Write).await?;
+        let person = self.keeper_of(call, user, id).await?;
         let change = Change::of(change)?;
         let id = id.ok_or(Error::NotFound)?;
         let refused = |error: Error| person.refuse_write(error.into());
+        if let Some(before) = self.engine.answered(&person.call).await.map_err(refused)? {
+            return self.patched_before(&person, id, &before).await;
+        }
         let mut attempt = 0;
         loop {
             let wanted = vec![Reference::Memory(id)];
@@ -234,10 +242,28 @@ impl Oamp {
         }
     }
 
+    /// Answers a patch that is sent again: the entry as the first one left it.
+    async fn patched_before(
+        &self,
+        person: &Person,
+        id: MemoryId,
+        before: &Mutated,
+    ) -> Result<Object> {
+        let wanted = vec![Reference::Memory(id)];
+        let chain = self.engine.chain(&person.call, wanted, Verb::Write).await;
+        let head = chain.map_err(|error| person.refuse_write(error.into()))?.asked;
+        if before.memories.first().is_none_or(|written| written.memory != head.memory) {
+            return Err(Error::conflict("the operation id was used for another request").into());
+        }
+        live(head)
+            .and_then(|head| map::of_version(&head, person))
+            .ok_or_else(|| Error::NotFound.into())
+    }
+
     /// Removes an entry for good.
     pub(crate) async fn delete(&self, call: &Call, id: &str, user: Option<&str>) -> Result<()> {
         let id = wire_id(id);
-        let person = self.keeper_of(call, user, id, Verb::Write).await?;
+        let person = self.keeper_of(call, user, id).await?;
         let memories = vec![id.ok_or(Error::NotFound)?];
         let forget = Mutation::Forget { memories, depth: Depth::Erase, reason: None };
         let done = self.engine.mutate(&person.call, forget, Wish::default()).await;
@@ -276,14 +302,29 @@ impl Oamp {
         Ok(())
     }
 
-    /// Gives a person's vault a new key.
+    /// Gives a person's vault a new key; a service that names nobody means all of its own.
     pub(crate) async fn rotate(&self, call: &Call, user: Option<&str>) -> Result<Value> {
-        let person = match user {
-            Some(user) => self.person(call, Some(user), Verb::Read).await?.call,
-            None => call.clone(),
-        };
-        let (key, done) = self.engine.rotate_keys(&person).await?;
-        Ok(json!({"key_id": key.to_string(), "message": done}))
+        let mut calls = Vec::new();
+        if let Some(user) = user {
+            calls.push(self.person(call, Some(user), Verb::Read).await?.call);
+        } else if call.vault == VaultRef::Default {
+            let vaults = self.engine.served_vaults(call).await?;
+            let each = |vault: &VaultInfo| Call { vault: VaultRef::Id(vault.id), ..call.clone() };
+            calls.extend(vaults.iter().map(each));
+        }
+        if calls.is_empty() {
+            self.known(call).await?;
+            calls.push(call.clone());
+        }
+        let mut told = Value::Null;
+        for call in &calls {
+            let (key, done) = self.engine.rotate_keys(call).await?;
+            told = json!({"key_id": key.to_string(), "message": done});
+        }
+        if calls.len() > 1 {
+            told["message"] = format!("{} vaults have new keys", calls.len()).into();
+        }
+        Ok(told)
     }
 }
 

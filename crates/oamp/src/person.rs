@@ -42,21 +42,25 @@ impl Oamp {
             return Err(Refusal::invalid("user_id", "must be 1 to 256 bytes"));
         }
         let mut call = call.clone();
-        if call.vault == VaultRef::Default && self.engine.serves(&call).await?.is_some() {
+        if call.vault == VaultRef::Default
+            && call.credentials.subject().is_none()
+            && self.engine.serves(&call).await?.is_some()
+        {
             let Some(user) = user else { return Err(Refusal::invalid("user_id", "is required")) };
             call.vault = VaultRef::Owner(user.to_owned());
         }
         self.believed(call, user, verb).await
     }
 
-    /// The same for a request that names an entry: where it lies says whose it is.
+    /// The same for a request that names an entry: where it lies says whose it is. Looking for
+    /// an entry makes no vault, whatever shall be done with it.
     pub(crate) async fn keeper_of(
         &self,
         call: &Call,
         user: Option<&str>,
         id: Option<MemoryId>,
-        verb: Verb,
     ) -> Result<Person> {
+        let verb = Verb::Read;
         if user.is_some() {
             return self.person(call, user, verb).await;
         }

@@ -17,7 +17,7 @@ use yore_engine::Call;
 use yore_http::Surface;
 
 use crate::accept::{self, ENVELOPE, Query, Shape};
-use crate::audit::Asked;
+use crate::audit::{Asked, Told};
 use crate::error::{Refusal, Result};
 use crate::operations::{Listed, Wanted, needed};
 use crate::stream::SUBPROTOCOL;
@@ -47,8 +47,28 @@ pub fn routes(surface: Surface, oamp: Arc<Oamp>) -> Router {
         .route("/v1/admin/keys/rotate", served(post(rotate)))
         .route("/v1/admin/audit", served(get(audit)))
         .route("/v1/stream", served(get(stream)))
-        .route("/v1/{*rest}", any(async || Refusal::from(Error::NotFound)))
+        .route("/v1", any(nothing))
+        .route("/v1/", any(nothing))
+        .route("/v1/{*rest}", any(nothing))
         .with_state(Desk { surface, oamp })
+}
+
+async fn nothing() -> Refusal {
+    Error::NotFound.into()
+}
+
+/// A piece of a path. One that is no text names nothing.
+struct Segment(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(text)) => Ok(Self(text)),
+            Err(_) => Err(Error::NotFound.into()),
+        }
+    }
 }
 
 fn served(method: MethodRouter<Desk>) -> MethodRouter<Desk> {
@@ -159,7 +179,7 @@ fn listing(listed: Listed, wanted: &Wanted, shape: Shape) -> Response {
     }
 }
 
-async fn entry(State(desk): State<Desk>, Path(id): Path<String>, request: Request) -> Response {
+async fn entry(State(desk): State<Desk>, Segment(id): Segment, request: Request) -> Response {
     desk.timed(async {
         let (parts, _) = request.into_parts();
         let Asking { call, query, .. } = desk.asking(&parts)?;
@@ -170,7 +190,7 @@ async fn entry(State(desk): State<Desk>, Path(id): Path<String>, request: Reques
     .await
 }
 
-async fn patch(State(desk): State<Desk>, Path(id): Path<String>, request: Request) -> Response {
+async fn patch(State(desk): State<Desk>, Segment(id): Segment, request: Request) -> Response {
     desk.timed(async {
         let (asking, input) = desk.changing(request, desk.surface.limits.body).await?;
         let user = asking.query.one("user_id");
@@ -180,7 +200,7 @@ async fn patch(State(desk): State<Desk>, Path(id): Path<String>, request: Reques
     .await
 }
 
-async fn delete(State(desk): State<Desk>, Path(id): Path<String>, request: Request) -> Response {
+async fn delete(State(desk): State<Desk>, Segment(id): Segment, request: Request) -> Response {
     desk.timed(async {
         let (parts, _) = request.into_parts();
         let Asking { call, query, .. } = desk.asking(&parts)?;
@@ -201,7 +221,7 @@ async fn put_model(State(desk): State<Desk>, request: Request) -> Response {
     .await
 }
 
-async fn model(State(desk): State<Desk>, Path(user): Path<String>, request: Request) -> Response {
+async fn model(State(desk): State<Desk>, Segment(user): Segment, request: Request) -> Response {
     desk.timed(async {
         let (parts, _) = request.into_parts();
         let Asking { call, query, .. } = desk.asking(&parts)?;
@@ -214,7 +234,7 @@ async fn model(State(desk): State<Desk>, Path(user): Path<String>, request: Requ
 
 async fn delete_model(
     State(desk): State<Desk>,
-    Path(user): Path<String>,
+    Segment(user): Segment,
     request: Request,
 ) -> Response {
     desk.timed_long(async {
@@ -275,11 +295,12 @@ async fn audit(State(desk): State<Desk>, request: Request) -> Response {
     desk.timed(async {
         let (parts, _) = request.into_parts();
         let Asking { call, query, shape } = desk.asking(&parts)?;
-        let lines = desk.oamp.audit(&call, &Asked::of(&query)?).await?;
+        let count = shape == Shape::Envelope;
+        let Told { lines, total } = desk.oamp.audit(&call, &Asked::of(&query)?, count).await?;
         Ok(match shape {
             Shape::Plain => json_of(StatusCode::OK, &lines.into()),
             Shape::Envelope => {
-                let body = json!({"total": lines.len(), "entries": lines});
+                let body = json!({"total": total, "entries": lines});
                 with_type(json_of(StatusCode::OK, &body), ENVELOPE)
             }
         })

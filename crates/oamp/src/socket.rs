@@ -23,6 +23,8 @@ use crate::wire::Object;
 const FRAME_VERSION: &str = "1.1.0";
 /// A client that says nothing for so long is gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
+/// How long a last word may take.
+const CLOSING: Duration = Duration::from_secs(2);
 /// Subscriptions of one connection.
 const MOST: usize = 64;
 /// Events that wait for a slow client before the subscriptions wait for it too.
@@ -82,8 +84,9 @@ pub(crate) async fn serve(oamp: Oamp, call: Call, socket: WebSocket, stop: Cance
         task.abort();
     }
     let close = CloseFrame { code, reason: reason.into() };
-    // The other side may have closed first.
-    let _ = connection.socket.send(Message::Close(Some(close))).await;
+    // The other side may have closed first, or read nothing any more.
+    let closing = connection.socket.send(Message::Close(Some(close)));
+    let _ = tokio::time::timeout(CLOSING, closing).await;
 }
 
 impl Connection {
@@ -195,6 +198,11 @@ impl Connection {
             "ts": self.last.to_string(),
             "payload": payload,
         });
-        self.socket.send(Message::Text(frame.to_string().into())).await
+        let frame = Message::Text(frame.to_string().into());
+        // Whoever takes nothing for so long is as gone as whoever says nothing.
+        match tokio::time::timeout(SILENCE, self.socket.send(frame)).await {
+            Ok(sent) => sent,
+            Err(late) => Err(axum::Error::new(late)),
+        }
     }
 }

@@ -6,7 +6,8 @@ use yore_domain::class::Sensitivity;
 use crate::support::{USER, Vault, fact, governed, id, store};
 
 #[tokio::test]
-async fn oamp_204_oamp_220_oamp_221_oamp_222_oamp_223_oamp_224_oamp_226_capabilities_are_whole() {
+async fn oamp_204_oamp_220_oamp_221_oamp_222_oamp_223_oamp_224_oamp_226_oamp_229_oamp_351_all_is_told()
+ {
     let vault = Vault::new().await;
     let said = vault.get("", "/v1/capabilities").await.expect(200);
     assert_eq!(said["oamp_version"], "1.3.0");

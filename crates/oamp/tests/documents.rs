@@ -8,7 +8,7 @@ use crate::support::{Vault, fact, governed, id};
 type Spoil = fn(&mut Value);
 
 #[tokio::test]
-async fn oamp_001_oamp_020_oamp_021_what_breaks_a_rule_is_refused_and_not_stored() {
+async fn oamp_001_oamp_020_oamp_021_oamp_403_what_breaks_a_rule_is_refused_and_not_stored() {
     let vault = Vault::new().await;
     let cases: Vec<(&str, Spoil)> = vec![
         ("no version", |e| drop(e.as_object_mut().unwrap().remove("oamp_version"))),
@@ -114,7 +114,7 @@ async fn oamp_002_oamp_003_oamp_004_oamp_005_every_1_x_is_understood_and_nothing
 }
 
 #[tokio::test]
-async fn oamp_007_oamp_022_oamp_023_oamp_025_an_entry_comes_back_as_it_was_sent() {
+async fn oamp_007_oamp_022_oamp_023_oamp_025_oamp_352_an_entry_comes_back_as_it_was_sent() {
     let vault = Vault::new().await;
     let mut whole =
         governed("Payroll closes on Friday", "confidential", &["finance.payroll", "Ünïcode label"]);
@@ -228,7 +228,7 @@ async fn oamp_060_oamp_065_unknown_paths_and_methods_are_refused_in_the_same_for
 }
 
 #[tokio::test]
-async fn oamp_063_a_client_that_wants_protobuf_gets_no_json() {
+async fn oamp_063_oamp_230_a_client_that_wants_protobuf_gets_no_json() {
     let vault = Vault::new().await;
     let one = vault.holds(&fact("x")).await;
     for path in [

@@ -156,7 +156,7 @@ async fn oamp_120_oamp_121_oamp_122_an_entry_is_found_by_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn oamp_205_a_service_acts_for_every_user_and_finds_entries_by_their_id() {
+async fn oamp_203_oamp_205_a_service_acts_for_every_user_and_finds_entries_by_their_id() {
     let vault = Vault::new().await;
     let mut ids = Vec::new();
     for user in ["anna", "ben", "user/with?odd&chars"] {

@@ -11,3 +11,4 @@ mod stores;
 mod streams;
 mod support;
 mod time;
+mod walls;

@@ -31,7 +31,7 @@ pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 /// Whose vault it is.
 pub(crate) const USER: &str = "owner";
-const LOCAL_KEY: [u8; 32] = [7; 32];
+pub(crate) const LOCAL_KEY: [u8; 32] = [7; 32];
 
 pub(crate) struct Vault {
     pub(crate) engine: Engine,
@@ -43,7 +43,7 @@ pub(crate) struct Vault {
     /// A token that acts for every user.
     pub(crate) service: String,
     pub(crate) router: Router,
-    _directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
 /// An answer over HTTP.
@@ -99,7 +99,7 @@ impl Vault {
         let surface = Surface::new(engine.clone(), registry.clone());
         let router = yore_oamp::routes(surface.clone(), oamp.clone())
             .merge(yore_ump::routes(surface, Arc::new(ump)));
-        Self { engine, clock, registry, oamp, owner, service, router, _directory: directory }
+        Self { engine, clock, registry, oamp, owner, service, router, directory }
     }
 
     pub(crate) fn owner_call(&self) -> Call {

@@ -239,7 +239,9 @@ impl Commit<'_> {
             Write::Feedback { memory, outcome } => self.feedback(*memory, *outcome)?,
             Write::Demote { memory, demoted } => self.demote(*memory, *demoted)?,
             Write::LegalHold { memory, held } => self.legal_hold(*memory, *held)?,
-            Write::Alias { namespace, name, target } => self.alias(namespace, name, *target)?,
+            Write::Alias { namespace, name, target, instead_of } => {
+                self.alias(namespace, name, *target, *instead_of)?;
+            }
             Write::Vector { row, vector } => self.vector(*row, vector)?,
             Write::Conversation(conversation) => self.conversation(conversation)?,
             Write::Message { conversation, message, indexing } => {
@@ -258,6 +260,7 @@ impl Commit<'_> {
             Write::Token(token) => self.token(token)?,
             Write::RevokeToken(id, at) => self.revoke_token(*id, *at)?,
             Write::Hold(hold) => self.hold(hold)?,
+            Write::EraseHold(hold) => self.erase_hold(*hold)?,
             Write::Rule(rule) => self.rule(rule)?,
             Write::RemoveRule(name) => self.remove_rule(name)?,
             Write::Profile(profile) => self.profile(profile)?,

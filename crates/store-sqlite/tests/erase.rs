@@ -74,7 +74,7 @@ async fn hide(store: &SqliteStore, permit: &Permit) -> MemoryId {
     let draft = Box::new(Draft::text(SECRET));
     let frame = yore_domain::stream::Frame { number: 0, bytes: SECRET.as_bytes().to_vec() };
     let writes = vec![
-        Write::Alias { namespace: String::new(), name, target: alias },
+        Write::Alias { namespace: String::new(), name, target: alias, instead_of: None },
         hold(Mutation::Revise { memory, patch, expected: None }, HoldState::Pending),
         hold(Mutation::Remember { draft, id: None }, HoldState::Rejected),
         Write::Frame { sender: "s".into(), stream: "t".into(), frame },
@@ -155,6 +155,7 @@ async fn many_erasures_amid_growth_leave_nothing_in_the_slack_of_pages() {
             namespace: "agent".into(),
             name: format!("{} {text:.200}", MemoryId::random()),
             target: AliasTarget::Memory(version.memory),
+            instead_of: None,
         });
         store.commit(&permit, plan).await.unwrap();
         let longer = format!("{text} and goes on {}", "tail ".repeat(size / 9));

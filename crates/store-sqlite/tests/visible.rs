@@ -226,12 +226,14 @@ impl Content {
                 namespace: String::new(),
                 name: format!("n-{memory}"),
                 target,
+                instead_of: None,
             });
             let target = AliasTarget::Version(memory, 1);
             writes.push(Write::Alias {
                 namespace: String::new(),
                 name: format!("v-{memory}"),
                 target,
+                instead_of: None,
             });
         }
         for (talk, messages) in self.talks.iter().filter(|(talk, _)| heard(talk)) {
@@ -246,6 +248,7 @@ impl Content {
                 namespace: String::new(),
                 name: format!("c-{}", talk.id),
                 target,
+                instead_of: None,
             });
         }
         scene.commit(writes).await;

@@ -140,6 +140,8 @@ pub enum Write {
         name: String,
         /// What it names.
         target: AliasTarget,
+        /// What it may name until now; any other use of the name is a conflict.
+        instead_of: Option<AliasTarget>,
     },
     /// A vector that a model made after the commit.
     Vector {
@@ -194,6 +196,8 @@ pub enum Write {
     RevokeToken(TokenId, Timestamp),
     /// Makes or decides a hold.
     Hold(Box<Hold>),
+    /// Takes an operation back that waits or was decided, with every word of it.
+    EraseHold(HoldId),
     /// Adds or replaces a rule by its name.
     Rule(Box<Rule>),
     /// Removes a rule.
@@ -342,6 +346,7 @@ impl Write {
             Self::Profile(profile) => What::Profile { user: profile.user.clone() },
             Self::EraseProfile(user) => What::Profile { user: user.clone() },
             Self::Hold(hold) => What::Hold { hold: hold.id },
+            Self::EraseHold(hold) => What::Hold { hold: *hold },
             Self::Grant(grant) => What::Grant { grant: grant.id },
             Self::RevokeGrant(grant, _) => What::Grant { grant: *grant },
             Self::Job(job) => What::Job { job: job.id },

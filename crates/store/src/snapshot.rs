@@ -189,6 +189,9 @@ pub struct Epochs {
 pub struct AuditQuery {
     /// After this number.
     pub after: Seq,
+    /// Before this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Seq>,
     /// Only this operation.
     pub operation: Option<String>,
     /// Only this agent.

@@ -131,24 +131,39 @@ impl Home {
         self.serve_at("127.0.0.1:0")
     }
 
+    /// Starts a server on free ports that writes its log into a file.
+    pub(crate) fn serve_logging(&self, level: &str, log: &Path) -> Server {
+        let mut command = self.serving("127.0.0.1:0");
+        command.env("YORE_LOG", level).stderr(std::fs::File::create(log).unwrap());
+        started(command)
+    }
+
     /// Starts a server that speaks plain HTTP at an address.
     pub(crate) fn serve_at(&self, address: &str) -> Server {
-        let mut child = self
-            .command(&["serve", "--json", "--listen", address, "--tls-listen", "127.0.0.1:0"])
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let ready = serde_json::from_str(&line).unwrap_or_else(|error| {
-            let mut err = String::new();
-            std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
-            panic!("{error}: {line:?} {err}")
-        });
-        // A server that logs into a full pipe would wait for a reader.
-        let mut log = child.stderr.take().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        Server { child, ready }
+        started(self.serving(address))
     }
+
+    fn serving(&self, address: &str) -> Command {
+        self.command(&["serve", "--json", "--listen", address, "--tls-listen", "127.0.0.1:0"])
+    }
+}
+
+fn started(mut command: Command) -> Server {
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready = serde_json::from_str(&line).unwrap_or_else(|error| {
+        let mut err = String::new();
+        if let Some(mut log) = child.stderr.take() {
+            std::io::Read::read_to_string(&mut log, &mut err).unwrap();
+        }
+        panic!("{error}: {line:?} {err}")
+    });
+    // A server that logs into a full pipe would wait for a reader.
+    if let Some(mut log) = child.stderr.take() {
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+    }
+    Server { child, ready }
 }
 
 fn text_in(found: &Value) -> &str {

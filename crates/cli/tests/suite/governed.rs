@@ -156,3 +156,26 @@ fn every_agent_sees_what_its_grant_says_through_every_door() {
         &["ends by itself"],
     );
 }
+
+#[test]
+fn oamp_264_oamp_402_no_log_line_repeats_what_was_said_or_asked() {
+    let home = Home::new();
+    let log = home.path("server.log");
+    let server = home.serve_logging("debug", &log);
+    let service = home.ok(&["token", "service"]).trim().to_owned();
+    let memory =
+        json!({"text": "the cerulean diagnosis", "class": "restricted", "labels": ["health"]});
+    assert_eq!(ask(&server, &service, "/v1/knowledge", &entry("ada", &memory, 1)).0, 201);
+    let mut wrong = entry("ada", &memory, 2);
+    wrong["confidence"] = "cerulean".into();
+    assert_eq!(ask(&server, &service, "/v1/knowledge", &wrong).0, 400);
+    let search = "/v1/knowledge?user_id=ada&query=cerulean%20diagnosis";
+    assert_eq!(ask(&server, &service, search, &Value::Null).1.as_array().unwrap().len(), 1);
+    assert_eq!(ask(&server, &service, "/v1/export", &json!({"user_id": "ada"})).0, 200);
+    drop(server);
+    let said = std::fs::read_to_string(log).unwrap();
+    assert!(said.contains("/v1/knowledge"), "requests are logged: {said}");
+    for word in ["cerulean", "diagnosis", &service] {
+        assert!(!said.contains(word), "{word} is in the log");
+    }
+}

@@ -86,8 +86,6 @@ impl Act for Batch {
                 touched: BTreeSet::new(),
                 planned: Planned::done(Vec::new(), Vec::new()),
             };
-            let chosen = self.changes.iter().filter_map(|(mutation, _)| chosen(mutation));
-            engine.note_place(session, chosen.collect()).await?;
             for (mutation, wish) in &self.changes {
                 let each = match planning.one(mutation, wish).await {
                     Ok(each) => each,
@@ -99,6 +97,12 @@ impl Act for Batch {
                 planning.planned.output.push(each);
             }
             let mut planned = planning.planned;
+            let taken = self.changes.iter().zip(&planned.output);
+            let chosen = taken.filter_map(|((mutation, _), each)| match each {
+                Each::Done(_) | Each::Held(_) => chosen(mutation),
+                Each::Refused { .. } => None,
+            });
+            engine.note_place(session, chosen.collect()).await?;
             planned.preconditions.extend(epochs(snapshot.epochs().await?));
             let count = |wanted: fn(&Each) -> bool| {
                 planned.output.iter().filter(|each| wanted(each)).count()

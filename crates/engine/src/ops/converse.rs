@@ -221,11 +221,12 @@ pub(crate) async fn append(
         // An id that an agent chose is a name of its own: it cannot ask whether one is taken.
         None if !session.namespace().is_empty() => {
             id = ConversationId::random();
-            writes.push(Write::Alias {
-                namespace: session.namespace().to_owned(),
-                name: asked.id.to_string(),
-                target: AliasTarget::Conversation(id),
-            });
+            let namespace = session.namespace().to_owned();
+            let name = asked.id.to_string();
+            let vault = session.permit.vault();
+            let instead_of = engine.behind(vault, snapshot, &namespace, &name).await?;
+            let target = AliasTarget::Conversation(id);
+            writes.push(Write::Alias { namespace, name, target, instead_of });
         }
         None => {}
     }

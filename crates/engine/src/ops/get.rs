@@ -7,7 +7,7 @@ use yore_domain::audit::Target;
 use yore_domain::class::Surface;
 use yore_domain::grant::Verb;
 use yore_domain::memory::{Memory, Status, Version};
-use yore_domain::{ConversationId, Error, MemoryId, Result, Timestamp, VersionId};
+use yore_domain::{ConversationId, Error, MemoryId, Result, Timestamp, VaultId, VersionId};
 use yore_policy::Need;
 use yore_store::Snapshot;
 use yore_store::plan::AliasTarget;
@@ -157,6 +157,23 @@ async fn named(
         return Ok(own);
     }
     snapshot.resolve("", name).await
+}
+
+impl Engine {
+    /// What an agent's own name means where the agent cannot look: to the agent it is free.
+    pub(crate) async fn behind(
+        &self,
+        vault: VaultId,
+        snapshot: &dyn Snapshot,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<AliasTarget>> {
+        if namespace.is_empty() || snapshot.resolve(namespace, name).await?.is_some() {
+            return Ok(None);
+        }
+        let permit = self.system(vault, "find what a name hides")?;
+        self.store().snapshot(&permit).await?.resolve(namespace, name).await
+    }
 }
 
 /// The memory an id means to this caller: an agent may have chosen an id of its own.

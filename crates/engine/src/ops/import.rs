@@ -206,14 +206,14 @@ impl Batch<'_> {
                 self.planned.preconditions.extend(steps.preconditions);
                 self.planned.output.merged += 1;
             }
-            Weighed::Commit(_) => self.chain(&ground, versions, statement)?,
+            Weighed::Commit(_) => self.chain(&ground, versions, statement).await?,
         }
         Ok(())
     }
 
     /// Plans the whole chain. The owner's keeps its ids and its times; what comes in under a
     /// grant is new here, and its id is a name of the agent's own.
-    fn chain(
+    async fn chain(
         &mut self,
         ground: &Ground<'_>,
         versions: &[Version],
@@ -247,11 +247,12 @@ impl Batch<'_> {
             self.planned.writes.push(Write::Version { version: Box::new(version), indexing });
         }
         if !owner {
-            self.planned.writes.push(Write::Alias {
-                namespace: self.session.namespace().to_owned(),
-                name: versions[0].memory.to_string(),
-                target: AliasTarget::Memory(memory),
-            });
+            let namespace = self.session.namespace().to_owned();
+            let name = versions[0].memory.to_string();
+            let vault = self.session.permit.vault();
+            let instead_of = self.engine.behind(vault, self.snapshot, &namespace, &name).await?;
+            let target = AliasTarget::Memory(memory);
+            self.planned.writes.push(Write::Alias { namespace, name, target, instead_of });
         }
         self.planned.preconditions.push(Precondition::Head(memory, None));
         self.planned.preconditions.push(Precondition::Unsaid(statement));

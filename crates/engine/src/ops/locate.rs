@@ -25,12 +25,15 @@ impl Engine {
     /// Addresses the call of a service to the vault that holds a memory. Every other call
     /// knows its vault already.
     pub async fn locate(&self, call: &Call, memory: MemoryId) -> Result<Call> {
-        if call.vault != VaultRef::Default || self.serves(call).await?.is_none() {
-            return Ok(call.clone());
-        }
+        let tenant = match (&call.vault, call.credentials.subject()) {
+            // What is signed says whose it is, wherever else such an id may lie.
+            (VaultRef::Default, None) => self.serves(call).await?,
+            (VaultRef::Default, Some(_)) | (VaultRef::Id(_) | VaultRef::Owner(_), _) => None,
+        };
+        let Some(tenant) = tenant else { return Ok(call.clone()) };
         let permit = self.system(VaultId::CATALOG, "find where an id lies")?;
         let snapshot = self.store().snapshot(&permit).await?;
-        match snapshot.located(&self.place_of(memory)).await? {
+        match snapshot.located(&self.place_of(tenant, memory)).await? {
             None => Err(Error::NotFound),
             Some(VaultId::CATALOG) => {
                 Err(Error::invalid("user_id", "must be given: several users have this id"))
@@ -48,20 +51,22 @@ impl Engine {
         Ok(vaults)
     }
 
-    /// Notes where the ids lie that a service is about to use. A note without its memory is
-    /// harmless, a memory without its note could not be found again.
+    /// Notes where the ids lie that a service is about to use, once nothing speaks against it.
+    /// A note without its memory leads to a vault that has no such memory, which is as good as
+    /// none; a memory without its note could not be found again.
     pub(crate) async fn note_place(&self, session: &Session, ids: Vec<MemoryId>) -> Result<()> {
         let actor = session.permit.actor();
         if ids.is_empty() || !matches!(actor, Actor::Service { .. }) {
             return Ok(());
         }
         let vault = session.permit.vault();
+        let info = self.keeper().info(&session.permit).await?.ok_or(Error::NotFound)?;
         let permit = self.system(VaultId::CATALOG, "note where ids lie")?;
         let trace = Trace::count(ids.len());
         let call = Call::anonymous("engine");
         let audit = self.draft(&call, permit.actor(), "locate", session.now, Outcome::Done, trace);
-        let writes =
-            ids.into_iter().map(|id| Write::Locate { mac: self.place_of(id), vault }).collect();
+        let place = |id| Write::Locate { mac: self.place_of(info.tenant, id), vault };
+        let writes = ids.into_iter().map(place).collect();
         match self.store().commit(&permit, Plan { writes, ..Plan::of(audit) }).await {
             Ok(_) => Ok(()),
             Err(CommitError::Stale(what)) => Err(Error::internal(what)),
@@ -69,8 +74,9 @@ impl Engine {
         }
     }
 
-    fn place_of(&self, memory: MemoryId) -> [u8; 32] {
-        let said = [&b"place of "[..], &memory.bytes()].concat();
+    /// Tenants know nothing of each other's ids.
+    fn place_of(&self, tenant: TenantId, memory: MemoryId) -> [u8; 32] {
+        let said = [&b"place of "[..], &tenant.bytes(), &memory.bytes()].concat();
         hmac_sha256(&*self.0.parts.local_key, &said)
     }
 }

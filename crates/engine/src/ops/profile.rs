@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
+use yore_domain::hold::HoldState;
 use yore_domain::memory::{Memory, Status};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::profile::Profile;
@@ -21,6 +22,9 @@ use crate::run::{Act, Attempt, Planned, Session, Trace};
 /// Everything that can still be erased.
 const PRESENT: [Status; 4] =
     [Status::Active, Status::Candidate, Status::Quarantined, Status::Tombstoned];
+
+/// The most proposals of each state that are taken back at once.
+const HOLDS: usize = 100_000;
 
 impl Engine {
     /// Returns the owner's profile, now or as it was.
@@ -120,7 +124,8 @@ impl Act for ErasePerson {
             }
             let targets = present(snapshot).await?;
             let profile = snapshot.profile(None, None).await?.is_some();
-            if targets.is_empty() && !profile {
+            let proposals = withdrawn(snapshot, session.now).await?;
+            if targets.is_empty() && !profile && proposals.is_empty() {
                 return Err(Error::NotFound);
             }
             let mut planned = Planned::done(targets.len() as u64, Vec::new());
@@ -149,11 +154,28 @@ impl Act for ErasePerson {
             if profile {
                 planned.writes.push(Write::EraseProfile(None));
             }
+            planned.writes.extend(proposals);
             planned.preconditions.extend(epochs(snapshot.epochs().await?));
             planned.trace = planned.trace.with("count", planned.output);
             Ok(planned)
         })
     }
+}
+
+/// Takes back what was proposed about the person, decided or not.
+async fn withdrawn(snapshot: &dyn Snapshot, now: Timestamp) -> Result<Vec<Write>> {
+    let mut writes = Vec::new();
+    for state in [HoldState::Pending, HoldState::Approved, HoldState::Rejected, HoldState::Expired]
+    {
+        for mut hold in snapshot.holds(state, HOLDS).await? {
+            let before = hold.clone();
+            hold.withdraw(now);
+            if hold != before {
+                writes.push(Write::EraseHold(hold.id));
+            }
+        }
+    }
+    Ok(writes)
 }
 
 async fn present(snapshot: &dyn Snapshot) -> Result<Vec<Memory>> {

@@ -58,11 +58,12 @@ pub(crate) async fn steps(
     let indexing = Indexing { statement, ..indexing(ground.engine, &version.content) };
     let mut writes = vec![Write::Version { version: Box::new(version), indexing }];
     let namespace = ground.writer.clone().unwrap_or_default();
-    writes.extend(names.into_iter().map(|name| Write::Alias {
-        namespace: namespace.clone(),
-        name,
-        target: AliasTarget::Memory(memory),
-    }));
+    for name in names {
+        let vault = ground.permit.vault();
+        let instead_of = ground.engine.behind(vault, ground.snapshot, &namespace, &name).await?;
+        let target = AliasTarget::Memory(memory);
+        writes.push(Write::Alias { namespace: namespace.clone(), name, target, instead_of });
+    }
     Ok(Steps { output, writes, preconditions })
 }
 

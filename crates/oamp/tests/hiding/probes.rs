@@ -69,7 +69,7 @@ impl World {
         let label = *dice.one(&["health", "finance.holdings", "work.matter", "identity"]);
         let get = |path: String| async move { (path.clone(), vault.get(&token, &path).await) };
         let token = dice.one(&self.tokens).clone();
-        let (asked, reply) = match dice.below(14) {
+        let (asked, reply) = match dice.below(18) {
             0 => get(format!("/v1/knowledge/{one}")).await,
             1 => get(format!("/v1/knowledge/{one}?user_id={USER}")).await,
             2 => get(format!("/v1/knowledge/{one}?as_of={NOW}")).await,
@@ -93,6 +93,18 @@ impl World {
                 let body = json!({"user_id": user});
                 ("export".into(), vault.ask(Method::POST, &token, "/v1/export", &body).await)
             }
+            13 => return self.taken(dice, &one).await,
+            14 => {
+                let mut entry = governed("probe", "internal", &[label]);
+                entry["id"] = one.clone().into();
+                let sent = crate::support::store(&[entry]);
+                let reply = vault.post(&token, "/v1/import", &sent).await;
+                let kept = reply.status == 403 || reply.body["imported"] == 0;
+                let fine = kept && !reply.text.contains(CANARY);
+                return (!fine).then(|| format!("import: {} {}", reply.status, reply.text));
+            }
+            15 => get(format!("/v1/user-model/{}", dice.one(&[USER, "anna"]))).await,
+            16 => get(format!("/v1/admin/audit?user_id={USER}&limit=1000")).await,
             _ => {
                 let mut entry = governed("probe", "internal", &[label]);
                 entry["id"] = one.clone().into();
@@ -105,6 +117,21 @@ impl World {
             _ => false,
         };
         (!fine).then(|| format!("{asked}: {} {}", reply.status, reply.text))
+    }
+}
+
+impl World {
+    /// An agent nobody knows yet chooses a hidden id: to it the id is free, and its own.
+    async fn taken(&self, dice: &mut Dice, one: &str) -> Option<String> {
+        let agent = format!("prober-{}-{}", dice.below(1 << 30), dice.below(1 << 30));
+        let token = jwt(&key(1), &claims(&agent, &["work.calendar"], "internal"));
+        let mut entry = governed("probe", "internal", &["work.calendar"]);
+        entry["id"] = one.into();
+        let made = self.vault.post(&token, "/v1/knowledge", &entry).await;
+        let read = self.vault.entry(&token, one).await;
+        let gone = self.vault.delete(&token, one).await;
+        let fine = (made.status, read.body == entry, gone.status) == (201, true, 204);
+        (!fine).then(|| format!("taken: {} {} {}", made.text, read.text, gone.text))
     }
 }
 

@@ -6,11 +6,11 @@
 use serde_json::Value;
 use yore_domain::hold::{Hold, HoldState};
 use yore_domain::job::Job;
-use yore_domain::memory::{Body, Draft, Lifecycle, Status, Version};
-use yore_domain::mutation::{Mutation, Patch};
+use yore_domain::memory::{Body, Lifecycle, Status, Version};
+use yore_domain::mutation::Mutation;
 use yore_domain::provenance::Provenance;
 use yore_domain::stream::Letter;
-use yore_domain::{Error as DomainError, MemoryId};
+use yore_domain::{Error as DomainError, HoldId, MemoryId};
 use yore_store::CommitError;
 use yore_store::plan::Before;
 
@@ -71,6 +71,15 @@ impl Commit<'_> {
         Ok(words)
     }
 
+    pub(super) fn erase_hold(&mut self, id: HoldId) -> Result<()> {
+        let data: Option<String> = self.one("SELECT data FROM hold WHERE id = ?1", [id.bytes()])?;
+        let mut hold: Hold = serde_json::from_str(&data.ok_or_else(missing)?)?;
+        hold.withdraw(self.at);
+        self.hold(&hold)?;
+        self.erased = true;
+        Ok(())
+    }
+
     fn scrub_holds(&self, memory: MemoryId, words: &Words) -> Result<()> {
         let mut statement = self.conn.prepare_cached("SELECT data FROM hold")?;
         let holds = statement
@@ -83,7 +92,7 @@ impl Commit<'_> {
                 || hold.outcome == Some(memory)
                 || matches!(&hold.mutation, Mutation::Remember { id, .. } if *id == Some(memory));
             if concerned {
-                withdraw(&mut hold, self.at);
+                hold.withdraw(self.at);
                 self.hold(&hold)?;
             } else if hold.state == HoldState::Pending {
                 // Another's proposal that happens to say the same stays theirs; only what it
@@ -110,23 +119,6 @@ impl Commit<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn withdraw(hold: &mut Hold, at: yore_domain::Timestamp) {
-    match &mut hold.mutation {
-        Mutation::Remember { draft, .. } => {
-            **draft = Draft::new(draft.content.kind, String::new());
-        }
-        Mutation::Revise { patch, .. } => **patch = Patch::default(),
-        Mutation::Forget { reason, .. } => *reason = None,
-        Mutation::Relabel { .. } | Mutation::Merge { .. } | Mutation::Restore { .. } => {}
-    }
-    hold.diff.clear();
-    hold.note = None;
-    if hold.state == HoldState::Pending {
-        hold.state = HoldState::Expired;
-        hold.decided = Some(at);
     }
 }
 

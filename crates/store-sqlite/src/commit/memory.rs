@@ -257,12 +257,26 @@ impl Commit<'_> {
         Ok(())
     }
 
-    pub(super) fn alias(&self, namespace: &str, name: &str, target: AliasTarget) -> Result<()> {
-        let (kind, id, number) = match target {
+    pub(super) fn alias(
+        &self,
+        namespace: &str,
+        name: &str,
+        target: AliasTarget,
+        instead_of: Option<AliasTarget>,
+    ) -> Result<()> {
+        let columns = |target| match target {
             AliasTarget::Memory(id) => (0, id.bytes(), 0),
             AliasTarget::Version(id, number) => (1, id.bytes(), number),
             AliasTarget::Conversation(id) => (2, id.bytes(), 0),
         };
+        if let Some((kind, id, number)) = instead_of.map(columns) {
+            self.run(
+                "DELETE FROM alias WHERE namespace = ?1 AND name = ?2 AND kind = ?3
+                     AND target = ?4 AND number = ?5",
+                (namespace, name, kind, id, number),
+            )?;
+        }
+        let (kind, id, number) = columns(target);
         self.run(
             "INSERT INTO alias (namespace, name, kind, target, number) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO NOTHING",

@@ -40,7 +40,7 @@ pub(super) fn audit(view: &View<'_>, query: &AuditQuery) -> rusqlite::Result<Vec
         "SELECT a.seq, a.data, a.hash, p.hash FROM audit a
          LEFT JOIN audit p ON p.seq = a.seq - 1
          WHERE a.seq > ?1 AND (?2 IS NULL OR a.operation = ?2) AND (?3 IS NULL OR a.agent = ?3)
-           AND a.at >= ?4 AND a.at < ?5
+           AND a.at >= ?4 AND a.at < ?5 AND a.seq < ?8
            AND {named}
          ORDER BY a.seq {order} LIMIT ?7"
     );
@@ -54,6 +54,7 @@ pub(super) fn audit(view: &View<'_>, query: &AuditQuery) -> rusqlite::Result<Vec
             query.until.map_or(i64::MAX, Timestamp::micros),
             query.memory.map(MemoryId::bytes),
             query.limit,
+            query.before.map_or(i64::MAX.cast_unsigned(), |seq| seq.0),
         ),
         entry_from,
     )?;

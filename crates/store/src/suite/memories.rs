@@ -123,7 +123,8 @@ pub async fn erasing_leaves_no_text(scene: &Scene<'_>) {
     let first = scene.remember(draft).await;
     let second = revised(&first, "the code word was marzipan", scene);
     let target = AliasTarget::Memory(first.memory);
-    let alias = Write::Alias { namespace: String::new(), name: "word-1".into(), target };
+    let alias =
+        Write::Alias { namespace: String::new(), name: "word-1".into(), target, instead_of: None };
     scene.commit(vec![write(&second), alias]).await;
     let other = scene.remember(Draft::text("marzipan is sweet")).await;
     assert_eq!(scene.find("marzipan", &Filter::default()).await.len(), 2);
@@ -244,6 +245,7 @@ pub async fn names_and_links_are_followed(scene: &Scene<'_>) {
         namespace: namespace.into(),
         name: name.into(),
         target,
+        instead_of: None,
     };
     scene
         .commit(vec![

@@ -100,6 +100,7 @@ pub async fn every_commit_has_one_entry(scene: &Scene<'_>) {
     assert_eq!(seqs(AuditQuery { memory: Some(second.memory), ..base() }).await, [2]);
     assert_eq!(seqs(AuditQuery { newest_first: true, limit: 2, ..base() }).await, [3, 2]);
     assert_eq!(seqs(AuditQuery { after: Seq(1), ..base() }).await, [2, 3]);
+    assert_eq!(seqs(AuditQuery { before: Some(Seq(3)), ..base() }).await, [1, 2]);
     assert!(seqs(AuditQuery { operation: Some("other".into()), ..base() }).await.is_empty());
     assert!(seqs(AuditQuery { agent: Some("other".into()), ..base() }).await.is_empty());
     let at = entries[1].draft.at;
