@@ -9,7 +9,7 @@ use crate::corpus::Corpus;
 use crate::meter::pin;
 use crate::report::{self, Report};
 use crate::world::{World, is_rare};
-use crate::{limits, mcp, process, recall, vectors, write};
+use crate::{limits, mcp, oamp, process, recall, vectors, write};
 
 const SEED: u64 = 20_261_115;
 
@@ -49,6 +49,7 @@ enum Part {
     Recall,
     Vectors,
     Mcp,
+    Oamp,
 }
 
 /// Runs the command.
@@ -114,6 +115,9 @@ impl Bench {
         if wanted(Part::Mcp) {
             self.tool_calls(arguments.binary.as_deref()).await?;
         }
+        if wanted(Part::Oamp) {
+            self.oamp(if arguments.quick { 2_000 } else { 100_000 }).await?;
+        }
         if let Some(path) = &arguments.binary {
             let bytes = std::fs::metadata(path)
                 .with_context(|| format!("no binary at {}", path.display()))?
@@ -166,6 +170,8 @@ impl Bench {
         let folder = self.work.join("mcp");
         let world = World::open(&folder).await?;
         world.load(&self.corpus, 0..SIZE).await?;
+        // Whatever would be embedded later would be counted as part of a call.
+        world.engine.settle().await?;
         world.close().await?;
         let questions = recall::questions(&self.corpus, SIZE, self.repeats);
         let cost = mcp::cost(binary, &folder, &questions).await?;
@@ -173,6 +179,35 @@ impl Bench {
         let figure = json!({ "engine_cpu_ms": cost.engine, "tool_call_cpu_ms": cost.call });
         self.report.figure("recall, by the engine and by a tool call", figure);
         self.report.at_most(what, "ms", 1.0, Some(cost.call - cost.engine));
+        Ok(())
+    }
+
+    /// Search by how much matches, and the export of everything.
+    async fn oamp(&mut self, size: usize) -> Result<()> {
+        let folder = self.work.join("oamp");
+        let world = World::open(&folder).await?;
+        oamp::fill(&world, &self.corpus, size).await?;
+        let desk = oamp::Desk::open(&world).await?;
+        desk.searches(20).await?;
+        let (seldom, often) = desk.searches(self.repeats.min(200)).await?;
+        let exported = desk.export().await?;
+        world.close().await?;
+        std::fs::remove_dir_all(&folder)?;
+        self.report.figure(format!("OAMP search of {size}, 0.1 % match"), seldom.to_json());
+        self.report.figure(format!("OAMP search of {size}, 10 % match"), often.to_json());
+        let (limit, found) = (2.0 * seldom.cpu(0.5), often.cpu(0.5));
+        let what = format!("OAMP search of {size}, 10 % match, CPU p50, against 0.1 %");
+        self.report.at_most(what, "ms", limit, Some(found));
+        let figure = json!({
+            "entries": exported.entries, "bytes": exported.bytes,
+            "grown_mb": exported.grown_mb,
+            "cpu_s": exported.took.cpu.as_secs_f64(), "wall_s": exported.took.wall.as_secs_f64(),
+        });
+        self.report.figure(format!("OAMP export of {size}"), figure);
+        let missing = size as f64 - exported.entries as f64;
+        self.report.at_most("OAMP export, entries left out", "entries", 0.0, Some(missing));
+        let grown = Some(exported.grown_mb);
+        self.report.at_most("OAMP export, memory it takes", "MB", 32.0, grown);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ mod engine;
 mod limits;
 mod mcp;
 mod meter;
+mod oamp;
 mod process;
 mod recall;
 mod report;

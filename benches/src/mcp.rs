@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -10,6 +11,9 @@ use yore_domain::query::Effort;
 
 use crate::meter::{Series, cpu};
 use crate::world::{MASTER, World};
+
+/// CPU milliseconds in half a second that count as rest.
+const QUIET: f64 = 10.0;
 
 /// CPU milliseconds of one recall.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +39,7 @@ pub(crate) async fn cost(binary: &Path, data: &Path, questions: &[String]) -> Re
     let engine = (cpu() - before).as_secs_f64() * 1e3 / asked.len() as f64;
     world.close().await?;
     let mut host = Host::start(binary, data)?;
+    host.settle()?;
     for question in warm {
         host.recall(question)?;
     }
@@ -99,6 +104,19 @@ impl Host {
             line.clear();
         }
         anyhow::bail!("the process ended before it answered {method}")
+    }
+
+    /// Waits until the process has nothing left to prepare.
+    fn settle(&self) -> Result<()> {
+        const LONGEST: usize = 240;
+        for _ in 0..LONGEST {
+            let before = self.spent()?;
+            std::thread::sleep(Duration::from_millis(500));
+            if self.spent()? - before <= QUIET {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("the process does not come to rest")
     }
 
     /// CPU milliseconds of all its threads so far, to the hundredth of a second.

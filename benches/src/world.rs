@@ -82,6 +82,19 @@ impl World {
             .await
     }
 
+    /// Fills the vault with what is made of numbers.
+    pub(crate) async fn load_with(
+        &self,
+        numbers: impl IntoIterator<Item = usize>,
+        draft: impl Fn(usize) -> Draft,
+    ) -> Result<()> {
+        stream::iter(numbers)
+            .map(|number| self.store(draft(number)))
+            .buffer_unordered(LOADERS)
+            .try_collect()
+            .await
+    }
+
     /// Stores one memory.
     pub(crate) async fn remember(&self, corpus: &Corpus, number: usize) -> Result<()> {
         self.store(draft(corpus, number)?).await
