@@ -152,12 +152,11 @@ impl Vault {
         if !token.is_empty() {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let body = match body {
-            Value::Null => Body::empty(),
-            body => {
-                request = request.header("content-type", "application/json");
-                Body::from(body.to_string())
-            }
+        let body = if body.is_null() {
+            Body::empty()
+        } else {
+            request = request.header("content-type", "application/json");
+            Body::from(body.to_string())
         };
         self.send(request.body(body).unwrap()).await
     }

@@ -8,8 +8,8 @@ const LONG: usize = 500;
 /// Over this many it must be split.
 const TOO_LONG: usize = 800;
 
-/// The one crate that may hold unsafe code.
-const UNSAFE: &str = "crates/kernels/";
+/// The one crate that may hold unsafe code, and the one test that listens to SQLite itself.
+const UNSAFE: [&str; 2] = ["crates/kernels/", "crates/oamp/tests/statements.rs"];
 
 const FORBIDDEN: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 
@@ -41,8 +41,9 @@ fn check_line(path: &str, at: usize, line: &str, raw: &[&str], findings: &mut Fi
             findings.fault(format!("{place}: `{word}` is not for code that is kept"));
         }
     }
-    if !path.starts_with(UNSAFE) && (has_word(line, "unsafe") || has_word(line, "unsafe_code")) {
-        findings.fault(format!("{place}: unsafe code belongs in {UNSAFE}"));
+    let trusted = UNSAFE.iter().any(|place| path.starts_with(place));
+    if !trusted && (has_word(line, "unsafe") || has_word(line, "unsafe_code")) {
+        findings.fault(format!("{place}: unsafe code belongs in {}", UNSAFE[0]));
     }
     if line.replace(' ', "").contains("#[ignore]") {
         findings.fault(format!("{place}: `ignore` needs a reason"));

@@ -14,10 +14,8 @@ fn ask(server: &Server, token: &str, path: &str, body: &Value) -> (u16, Value) {
     let url = server.url();
     let address = url.strip_prefix("http://").unwrap().trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
-    let (method, body) = match body {
-        Value::Null => ("GET", String::new()),
-        body => ("POST", body.to_string()),
-    };
+    let (method, body) =
+        if body.is_null() { ("GET", String::new()) } else { ("POST", body.to_string()) };
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
@@ -128,8 +126,8 @@ fn every_agent_sees_what_its_grant_says_through_every_door() {
         }
         let grants = home.json(&["grant", "list", "--vault", user]);
         let grant_of = |agent: &str| {
-            let grants = grants.as_array().unwrap().iter();
-            let found = grants.filter(|grant| grant["agent"] == agent).next_back().unwrap();
+            let mut grants = grants.as_array().unwrap().iter();
+            let found = grants.rfind(|grant| grant["agent"] == agent).unwrap();
             found["id"].as_str().unwrap().to_owned()
         };
         if let Some(extend) = scene.get("extend") {
