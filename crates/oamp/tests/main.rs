@@ -1,4 +1,9 @@
 //! The protocol over a real vault and the real router.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first thing that fails"
+)]
 
 mod admin;
 mod documents;

@@ -82,9 +82,10 @@ impl Server {
             .uri(path)
             .header("authorization", format!("Bearer {token}"))
             .header("content-type", "application/json");
-        let request = match request {
-            Value::Null => builder.body(Body::empty())?,
-            body => builder.method("POST").body(Body::from(body.to_string()))?,
+        let request = if request.is_null() {
+            builder.body(Body::empty())?
+        } else {
+            builder.method("POST").body(Body::from(request.to_string()))?
         };
         let response = self.router.clone().oneshot(request).await?;
         let status = response.status().as_u16();
