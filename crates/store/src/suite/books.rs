@@ -5,7 +5,7 @@
 use std::slice::from_ref;
 
 use serde_json::json;
-use yore_domain::class::Label;
+use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Bearer, Grant, Labels, Token};
 use yore_domain::hold::{Hold, HoldReason, HoldState, Rule, RuleAction};
 use yore_domain::job::{Job, JobState};
@@ -180,8 +180,15 @@ pub async fn profiles_only_rise(scene: &Scene<'_>) {
     assert_eq!(view.profile(None, None).await.unwrap(), Some(second));
     assert_eq!(view.profile(None, Some(first.recorded)).await.unwrap(), Some(first));
     assert_eq!(view.profile(Some("ada"), None).await.unwrap().unwrap().version, 1);
-    let agent = scene.look_as(&scene.agent(&[grant("scheduler")])).await;
-    assert_eq!(agent.profile(None, None).await.unwrap(), None);
+    // A profile is of its own class: whoever sees that class sees it.
+    let wide = grant("biographer");
+    let low = Grant { ceiling: Sensitivity::Internal, ..grant("scheduler") };
+    let work = Labels::Under(vec![Label::new("work").unwrap()]);
+    let narrow = Grant { read: work, ..grant("clerk") };
+    for (grant, seen) in [(wide, true), (low, false), (narrow, false)] {
+        let agent = scene.look_as(&scene.agent(&[grant])).await;
+        assert_eq!(agent.profile(None, None).await.unwrap().is_some(), seen);
+    }
     scene.commit(vec![Write::EraseProfile(None)]).await;
     assert_eq!(scene.look().await.profile(None, None).await.unwrap(), None);
 }
