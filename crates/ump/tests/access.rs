@@ -84,7 +84,8 @@ async fn ump_070_the_vault_signs_tokens_and_its_own_word_counts() {
     vault.engine.revoke_grant(&call, issued.grant.id).await.unwrap();
     let refused = vault.post(&issued.token, "/ump/recall", &json!({"query": "tea"})).await;
     assert_eq!(refused.refusal(), (401, "unauthorized"));
-    let entries = vault.post(&vault.owner, "/ump/audit", &json!({"op": "grant.sign"})).await.ok();
+    let entries =
+        vault.post(&vault.owner, "/ump/audit", &json!({"op": "grant.capability"})).await.ok();
     assert_eq!(entries["events"].as_array().unwrap().len(), 2, "{entries}");
 }
 

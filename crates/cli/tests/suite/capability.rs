@@ -226,7 +226,7 @@ fn ump_077_a_capability_token_says_no_less_than_it_was_asked_to() {
         );
     check(&home.run(&["list", "--token", token.trim()]), 4, &["audience"]);
     let entries = home.json(&["audit", "list"]);
-    assert!(entries.to_string().contains("grant.sign"), "signing leaves its entry");
+    assert!(entries.to_string().contains("grant.capability"), "signing leaves its entry");
     // A server that answers by that name takes it.
     let mut command = home.command(&["list", "--token", token.trim()]);
     let output = command.env("YORE_AUDIENCES", "https://else.example").output().unwrap();
