@@ -6,6 +6,7 @@
 mod audit;
 mod background;
 mod budget;
+mod consent;
 mod conversations;
 mod expire;
 mod export;
