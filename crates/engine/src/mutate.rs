@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::ops::batch::chosen;
 use crate::ops::{self, diff};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
+use crate::stated::stated;
 
 /// How long a hold waits for a decision.
 const HOLD_LIFE: Span = Span::days(30);
@@ -95,6 +96,9 @@ impl Mutated {
 pub(crate) struct Mutate {
     pub(crate) mutation: Mutation,
     pub(crate) wish: Wish,
+    /// The dialect that read the request, when one did.
+    #[serde(skip)]
+    pub(crate) dialect: Option<&'static str>,
 }
 
 /// What planning a mutation needs to know.
@@ -118,9 +122,22 @@ pub(crate) struct Steps {
 }
 
 impl Engine {
-    /// Changes memories, or holds the change for a person ([`Error::Held`]).
+    /// Changes memories, or holds the change for a person ([`Error::Held`]). What only a
+    /// protocol may state (seals, its own members, ids that follow from what is said) is taken
+    /// from nobody but the owner.
     pub async fn mutate(&self, call: &Call, mutation: Mutation, wish: Wish) -> Result<Mutated> {
-        self.act(call, &Mutate { mutation, wish }).await
+        self.act(call, &Mutate { mutation, wish, dialect: None }).await
+    }
+
+    /// The same on behalf of a dialect, which vouches for what stands under its own name.
+    pub async fn mutate_as(
+        &self,
+        dialect: &'static str,
+        call: &Call,
+        mutation: Mutation,
+        wish: Wish,
+    ) -> Result<Mutated> {
+        self.act(call, &Mutate { mutation, wish, dialect: Some(dialect) }).await
     }
 }
 
@@ -182,24 +199,25 @@ impl Act for Mutate {
         attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Mutated>>> {
         Box::pin(async move {
-            engine.note_place(session, chosen(&self.mutation).into_iter().collect()).await?;
+            let mutation = &*stated(session, self.dialect, &self.mutation);
+            engine.note_place(session, chosen(mutation).into_iter().collect()).await?;
             let ground = Ground {
                 engine,
                 permit: &session.permit,
                 snapshot,
                 now: session.now,
                 writer: session.permit.principal().agent().map(str::to_owned),
-                targets: targets(snapshot, session.namespace(), &self.mutation).await?,
+                targets: targets(snapshot, session.namespace(), mutation).await?,
                 wish: &self.wish,
                 attempt,
             };
             let rules = snapshot.rules().await?;
             let epochs = snapshot.epochs().await?;
-            let mut planned = match ground.weigh(&self.mutation, &rules, None).await? {
+            let mut planned = match ground.weigh(mutation, &rules, None).await? {
                 Weighed::Commit(steps) => done(steps),
                 Weighed::Hold(reason, after) => {
-                    let lines = diff::lines(&ground.targets, &self.mutation, after.as_deref());
-                    held(&ground, call, &self.mutation, reason, lines)
+                    let lines = diff::lines(&ground.targets, mutation, after.as_deref());
+                    held(&ground, call, mutation, reason, lines)
                 }
             };
             planned.preconditions.push(Precondition::RuleEpoch(epochs.rules));

@@ -18,5 +18,6 @@ mod ranking;
 mod recall;
 mod remember;
 mod review;
+mod stated;
 mod support;
 mod undo;

@@ -17,7 +17,7 @@ use crate::emit::standing;
 use crate::map::{Kept, Place};
 use crate::remember::waiting;
 use crate::wire::{Object, Wire, kind, object, text, texts};
-use crate::{Strictness, Ump, id};
+use crate::{NAME, Strictness, Ump, id};
 
 impl Ump {
     /// Carries out an operation. The carrier may fix the version; otherwise the caller says it.
@@ -145,7 +145,7 @@ impl Ump {
         }
         let memories = vec![chain.asked.memory];
         let mutation = Mutation::Forget { memories, depth, reason: Some(reason) };
-        match self.engine.mutate(call, mutation, wish(input)?).await {
+        match self.engine.mutate_as(NAME, call, mutation, wish(input)?).await {
             Ok(mutated) => Ok(json!({"result": match mutated.effect {
                 Effect::Erased => "erased",
                 Effect::Created

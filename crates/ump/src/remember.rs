@@ -13,7 +13,7 @@ use crate::error::held;
 use crate::map::{self, Kept, id_of};
 use crate::operations::{addressed, digest, wish};
 use crate::wire::{self, Object, Said, Wire, object};
-use crate::{Strictness, Ump, id, integrity};
+use crate::{NAME, Strictness, Ump, id, integrity};
 
 /// A record on its way in.
 struct Inbound {
@@ -60,7 +60,7 @@ impl Ump {
         let named = draft.version.is_some();
         let wish = Wish { aliases: alias.into_iter().collect(), ..wish(input)? };
         let mutation = Mutation::Remember { draft: Box::new(draft), id: None };
-        match self.engine.mutate(call, mutation, wish).await {
+        match self.engine.mutate_as(NAME, call, mutation, wish).await {
             Ok(mutated) if mutated.effect == Effect::Created && named => {
                 Ok(json!({"id": id, "result": "created"}))
             }

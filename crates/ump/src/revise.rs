@@ -13,7 +13,7 @@ use crate::map::{self, Kept, Place, id_of, succession};
 use crate::operations::{digest, wish};
 use crate::remember::waiting;
 use crate::wire::{self, Object, Wire, object, text};
-use crate::{Ump, id};
+use crate::{NAME, Ump, id};
 
 /// How often it is tried again when the chain grew meanwhile.
 const ATTEMPTS: usize = 3;
@@ -78,7 +78,7 @@ impl Ump {
             patch: Box::new(change),
             expected: Some(head.number),
         };
-        let mut answer = match self.engine.mutate(call, mutation, wish(input)?).await {
+        let mut answer = match self.engine.mutate_as(NAME, call, mutation, wish(input)?).await {
             Ok(_) => json!({"id": id, "supersedes": supersedes}),
             Err(Error::Held { hold }) => waiting(hold),
             Err(error) => return Err(error),

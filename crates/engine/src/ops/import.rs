@@ -24,6 +24,7 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
+use crate::stated::stated_versions;
 
 /// Items of one batch.
 const ITEMS: usize = 500;
@@ -41,6 +42,10 @@ pub struct Imported {
     pub held: usize,
     /// Items that were turned down: id and reason.
     pub rejected: Vec<(String, String)>,
+    /// The memories that are new, in the order of their items. What comes in under a grant gets
+    /// an id of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<MemoryId>,
 }
 
 #[derive(Debug, Serialize)]
@@ -139,7 +144,8 @@ impl Act for Import {
             }
             let mut planned = batch.planned;
             planned.preconditions.extend(epochs(snapshot.epochs().await?));
-            let Imported { imported, merged, duplicates, held, rejected } = &planned.output;
+            let Imported { imported, merged, duplicates, held, rejected, memories: _ } =
+                &planned.output;
             let counted = Trace::count(*imported)
                 .with("merged", *merged)
                 .with("duplicates", *duplicates)
@@ -153,6 +159,7 @@ impl Act for Import {
 
 impl Batch<'_> {
     async fn memory(&mut self, versions: &[Version]) -> Result<()> {
+        let versions = &*stated_versions(self.session, versions);
         let (Some(first), Some(last)) = (versions.first(), versions.last()) else {
             return Err(Error::invalid("versions", "must not be empty"));
         };
@@ -256,6 +263,7 @@ impl Batch<'_> {
         self.planned.preconditions.push(Precondition::Head(memory, None));
         self.planned.preconditions.push(Precondition::Unsaid(statement));
         self.planned.output.imported += 1;
+        self.planned.output.memories.push(memory);
         let touched = Trace::default().touching([memory]).targets;
         self.planned.trace.targets.extend(touched);
         Ok(())

@@ -18,6 +18,7 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Mutated, Weighed, Wish, done, epochs, targets};
 use crate::run::{Act, Attempt, Planned, Read, Session, Trace};
+use crate::stated::stated;
 
 /// A person's decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,7 +117,7 @@ impl Act for Review {
                     return Ok(planned);
                 }
                 Decision::Approve => hold.mutation.clone(),
-                Decision::Edit(draft) => edited(&hold, draft)?,
+                Decision::Edit(draft) => stated(session, None, &edited(&hold, draft)?).into_owned(),
             };
             still_granted(&hold, session, snapshot).await?;
             let namespace = hold.agent.as_deref().unwrap_or_default();
