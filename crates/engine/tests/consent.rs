@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use yore_domain::class::{Governance, Sensitivity};
+use yore_domain::consent::Consent;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::HoldState;
-use yore_domain::memory::Draft;
+use yore_domain::memory::{Draft, Seal};
 use yore_domain::mutation::{MergeStrategy, Mutation, Patch, Relabel};
 use yore_domain::query::{Filter, PageRequest};
 use yore_domain::scope::{Scope, Visibility};
@@ -134,4 +135,56 @@ async fn ump_057_a_proposal_tells_its_agent_nothing_of_what_is_redacted() {
     assert!(!serde_json::to_string(&told).unwrap().contains(SECRET), "{told:?}");
     let owners = vault.engine.hold(&vault.owner(), hold).await.unwrap();
     assert!(serde_json::to_string(&owners).unwrap().contains(SECRET));
+}
+
+#[tokio::test]
+async fn ump_057_paths_of_a_record_count_on_every_surface() {
+    let vault = Vault::new().await;
+    let agent = worker(&vault).await;
+    let with = |redact: &[&str]| {
+        let mut draft = Draft::text("tea");
+        draft.content.provenance.source = Some("my diary".into());
+        draft.content.provenance.provider = Some("paper".into());
+        draft.content.lifecycle.half_life = Some(Span::days(30));
+        draft.content.foreign = [(
+            "ump".to_owned(),
+            json!({"id": "urn:ump:aaaa",
+            "said": {"provenance": [null, {"source": {"ref": "my diary"}}]}}),
+        )]
+        .into();
+        draft.content.seal = Some(Seal {
+            format: "ump/1.0".into(),
+            bytes: "{\"x\": \"my diary\"}".into(),
+            signer: "did:key:z6Mk".into(),
+            by_owner: true,
+        });
+        draft.content.consent = Consent {
+            redact: redact.iter().map(|path| (*path).to_owned()).collect(),
+            ..Consent::default()
+        };
+        draft
+    };
+    let cases: [(&[&str], bool, bool, bool); 5] = [
+        (&["provenance.source"], false, false, true),
+        (&["provenance.source.ref"], false, true, true),
+        (&["provenance.source.provider"], true, false, true),
+        (&["lifecycle.decay"], true, true, false),
+        (&["body.structured.absent"], true, true, true),
+    ];
+    for (number, (redact, source, provider, decay)) in cases.into_iter().enumerate() {
+        let mut draft = with(redact);
+        draft.content.body.text = format!("tea {number}");
+        let id = vault.holds(draft).await;
+        let seen = vault.engine.get(&agent.call, Reference::Memory(id)).await.unwrap().head.content;
+        let found = (
+            seen.provenance.source.is_some(),
+            seen.provenance.provider.is_some(),
+            seen.lifecycle.half_life.is_some(),
+        );
+        assert_eq!(found, (source, provider, decay), "{redact:?}");
+        assert_eq!(seen.seal, None, "{redact:?}");
+        assert_eq!(seen.foreign["ump"], json!({"id": "urn:ump:aaaa"}), "{redact:?}");
+        let own = vault.engine.get(&vault.owner(), Reference::Memory(id)).await.unwrap();
+        assert!(own.head.content.seal.is_some());
+    }
 }

@@ -6,13 +6,25 @@
 use serde_json::{Value, json};
 use yore_domain::consent::Consent;
 use yore_domain::hold::Hold;
-use yore_domain::memory::{Memory, Version};
+use yore_domain::memory::{Foreign, Memory, Version};
 use yore_domain::query::Filter;
 use yore_domain::{MemoryId, Result};
 use yore_policy::redact::redact;
 use yore_store::Snapshot;
 
 use crate::run::Session;
+
+/// What a portable record calls otherwise than the model does, or in one member where the model
+/// has two.
+const OTHERWISE: [(&str, &[&str]); 5] = [
+    ("provenance.source", &["provenance.source", "provenance.provider"]),
+    ("provenance.source.ref", &["provenance.source"]),
+    ("provenance.source.provider", &["provenance.provider"]),
+    ("lifecycle.decay", &["lifecycle.half_life"]),
+    ("supersedes", &["replaces"]),
+];
+/// What only the members that a protocol keeps beside the model could tell.
+const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
 /// `standing` is what the memory's newest version says of consent.
@@ -27,14 +39,19 @@ pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> 
         return Some(version);
     }
     let mut record = serde_json::to_value(&version).ok()?;
-    redact(&mut record, &paths);
+    redact(&mut record, &in_the_model(&paths));
     restore_shape(&mut record);
     let mut redacted: Version = serde_json::from_value(record).ok()?;
     // Where it lies and what it is are never redacted: a lens decides by them.
     redacted.content.scope.visibility = version.content.scope.visibility;
     redacted.content.governance = version.content.governance;
     redacted.content.consent = Consent { redact: paths, ..version.content.consent };
+    // The bytes that were signed and the words that were given say what is left out.
     redacted.content.seal = None;
+    if redacted.content.consent.redact.iter().any(|path| KEPT_BESIDE.contains(&path.as_str())) {
+        redacted.content.foreign.clear();
+    }
+    only_names(&mut redacted.content.foreign);
     Some(redacted)
 }
 
@@ -94,6 +111,35 @@ pub(crate) async fn shown_hold(
     Ok(hold)
 }
 
+/// The paths as the model calls them.
+fn in_the_model(paths: &[String]) -> Vec<String> {
+    let mut model = Vec::with_capacity(paths.len());
+    for path in paths {
+        match OTHERWISE.iter().find(|(said, _)| said == path) {
+            Some((_, meant)) => model.extend(meant.iter().map(|path| (*path).to_owned())),
+            None => model.push(path.clone()),
+        }
+    }
+    model
+}
+
+/// Of what protocols keep beside the model only names and lists of names stay: ids, owners,
+/// versions. Anything else may repeat what is left out.
+fn only_names(foreign: &mut Foreign) {
+    let is_name = |value: &Value| match value {
+        Value::String(_) => true,
+        Value::Array(list) => list.iter().all(Value::is_string),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    };
+    foreign.retain(|_, kept| match kept.as_object_mut() {
+        Some(members) => {
+            members.retain(|_, value| is_name(value));
+            true
+        }
+        None => false,
+    });
+}
+
 /// Puts empty members where the model wants one, so that what is left can still be read.
 fn restore_shape(record: &mut Value) {
     let Some(members) = record.as_object_mut() else { return };
@@ -103,5 +149,30 @@ fn restore_shape(record: &mut Value) {
     let body = members.entry("body").or_insert_with(|| json!({}));
     if let Some(body) = body.as_object_mut() {
         body.entry("text").or_insert_with(|| json!(""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ump_057_paths_of_a_record_are_those_of_the_model() {
+        let model = |path: &str| in_the_model(&[path.to_owned()]);
+        assert_eq!(model("provenance.source"), ["provenance.source", "provenance.provider"]);
+        assert_eq!(model("provenance.source.ref"), ["provenance.source"]);
+        assert_eq!(model("provenance.source.provider"), ["provenance.provider"]);
+        assert_eq!(model("lifecycle.decay"), ["lifecycle.half_life"]);
+        assert_eq!(model("body.structured.pin"), ["body.structured.pin"]);
+    }
+
+    #[test]
+    fn only_names_stay_of_what_is_kept_beside_the_model() {
+        let mut foreign = Foreign::from([
+            ("a".to_owned(), json!({"id": "x", "ids": ["y"], "said": {"z": 1}, "list": [1]})),
+            ("b".to_owned(), json!("text")),
+        ]);
+        only_names(&mut foreign);
+        assert_eq!(foreign, Foreign::from([("a".to_owned(), json!({"id": "x", "ids": ["y"]}))]));
     }
 }
