@@ -136,6 +136,26 @@ fn what_cannot_be_read_or_changed_is_named_and_left_alone() {
 }
 
 #[test]
+fn notes_that_name_files_elsewhere_are_refused() {
+    let home = Home::new();
+    home.remember(&["tea, no sugar"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    home.ok(&["sync", dir]);
+    let outside = home.path("outside.ump.md");
+    let file = records(&place).remove(0);
+    std::fs::copy(&file, &outside).unwrap();
+    let notes = place.join(".yore-sync.json");
+    let text = std::fs::read_to_string(&notes).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    for elsewhere in ["../outside.ump.md", outside.to_str().unwrap(), "a/b.ump.md", "x.txt"] {
+        std::fs::write(&notes, text.replace(name, elsewhere)).unwrap();
+        home.fails(&["sync", dir], 2, &["no record beside it", "remove it"]);
+    }
+    assert!(outside.exists());
+}
+
+#[test]
 fn a_watched_directory_follows_both_sides() {
     let home = Home::new();
     let _server = home.serve();
