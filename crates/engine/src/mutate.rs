@@ -159,9 +159,9 @@ impl Act for Mutate {
                     verbs.push(Verb::Derive);
                 }
             }
+            Mutation::Merge { .. } => verbs.push(Verb::Derive),
             Mutation::Relabel { .. }
             | Mutation::Forget { depth: Depth::Tombstone, .. }
-            | Mutation::Merge { .. }
             | Mutation::Restore { .. } => {}
         }
         let operation = self.mutation.name();
@@ -359,11 +359,38 @@ fn rests(relations: &[Relation], provenance: Option<&Provenance>) -> bool {
         })
 }
 
+/// Whether a reference leads into a vault: by an id, or by the address of a resource.
 fn is_memory(reference: &str) -> bool {
-    reference.starts_with("urn:") || reference.parse::<MemoryId>().is_ok()
+    let scheme = reference.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("urn" | "yore" | "ump"))
+        || reference.parse::<MemoryId>().is_ok()
 }
 
 /// Numbers that must not have moved between judging and committing.
 pub(crate) fn epochs(found: Epochs) -> Vec<Precondition> {
     vec![Precondition::RuleEpoch(found.rules), Precondition::GrantEpoch(found.grants)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ump_070_every_way_to_name_a_memory_is_a_citation() {
+        let uuid = MemoryId::random();
+        for cited in [
+            "urn:ump:aaaa".to_owned(),
+            "URN:ump:aaaa".to_owned(),
+            uuid.to_string(),
+            format!("yore://memory/{uuid}"),
+            "yore://message/x#1".to_owned(),
+            "ump://-/urn%3Aump%3Aaaaa".to_owned(),
+            "UMP://p/urn:ump:aaaa".to_owned(),
+        ] {
+            assert!(is_memory(&cited), "{cited}");
+        }
+        for other in ["", "diary", "https://a.example/urn:ump:a", "file:///a", "note: urn"] {
+            assert!(!is_memory(other), "{other}");
+        }
+    }
 }

@@ -188,3 +188,16 @@ async fn ump_057_paths_of_a_record_count_on_every_surface() {
         assert!(own.head.content.seal.is_some());
     }
 }
+
+#[tokio::test]
+async fn ump_070_making_one_of_several_needs_the_verb_to_derive() {
+    let vault = Vault::new().await;
+    let plain = vault.agent(|_| {}).await;
+    let (one, other) = (vault.holds(Draft::text("a")).await, vault.holds(Draft::text("b")).await);
+    let strategy = MergeStrategy::MergeContent;
+    let merge = Mutation::Merge { canonical: one, duplicates: vec![other], strategy };
+    let refused = vault.engine.mutate(&plain.call, merge.clone(), Wish::default()).await;
+    assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
+    let agent = worker(&vault).await;
+    vault.engine.mutate(&agent.call, merge, Wish::default()).await.unwrap();
+}

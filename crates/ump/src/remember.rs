@@ -43,6 +43,10 @@ impl Ump {
         let said = wire::read(&given)?;
         let call = &addressed(call, Some(&said.owner));
         let identity = self.engine.identify(call, Verb::Write).await?;
+        if !said.supersedes.is_empty() {
+            // What replaces a record cites it.
+            self.engine.demand(call, "remember", Verb::Derive).await?;
+        }
         match self.engine.answered(call).await {
             Ok(None) => {}
             Ok(Some(mutated)) => return self.repeated(call, input, &mutated).await,

@@ -253,6 +253,11 @@ async fn ump_070_what_cites_a_record_needs_derive() {
         plain(json!({"relations": [{"type": "derived_from", "target": id}]})),
         plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
             "evidence": [{"ref": id}]}})),
+        plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
+            "evidence": [{"ref": format!("ump://-/{}", id.replace(':', "%3A"))}]}})),
+        plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
+            "evidence": [{"ref": "yore://memory/00000000-0000-4000-8000-000000000000"}]}})),
+        plain(json!({"supersedes": [id]})),
     ];
     for said in &cites {
         let refused = vault.post(&with(&["read", "write"]), "/ump/remember", said).await;

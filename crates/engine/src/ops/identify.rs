@@ -108,6 +108,12 @@ impl Engine {
         })
     }
 
+    /// Demands a verb besides the one that an operation asks for itself. A refusal leaves its
+    /// trace in the audit chain.
+    pub async fn demand(&self, call: &Call, operation: &'static str, verb: Verb) -> Result<()> {
+        self.enter(call, Need::one(operation, verb)).await.map(drop)
+    }
+
     /// Seals with the vault's own key a record that was read from it: the signature is over the
     /// record's hash and fits nothing but a seal. The read itself is in the audit chain.
     pub async fn seal(&self, identity: &Identity, hash: &Blake3) -> Result<[u8; 64]> {
