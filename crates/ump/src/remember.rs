@@ -171,7 +171,10 @@ impl Ump {
         let head = mutated.memories.first().ok_or(Error::NotFound)?;
         let wanted = vec![Reference::Version(head.version)];
         let chain = self.engine.chain(call, wanted, Verb::Write).await?;
-        let asked = Kept::of(&chain.asked.content).asked;
+        let kept = Kept::of(&chain.asked.content);
+        // A successor of what its writer could not see whole keeps what was noted of another.
+        let fits = kept.id.is_none_or(|id| id::version_of(&id) == chain.asked.origin());
+        let asked = kept.asked.filter(|_| fits);
         if asked.is_some_and(|asked| asked != digest(input)) && mutated.effect != Effect::Merged {
             return Err(Error::conflict("the operation id was used for another request"));
         }
