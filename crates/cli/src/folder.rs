@@ -20,6 +20,24 @@ const ENDING: &str = ".ump.md";
 const FILE_BYTES: u64 = 2 << 20;
 /// What a record says about itself rather than about the world.
 const DERIVED: [&str; 6] = ["ump", "id", "supersedes", "superseded_by", "integrity", "provenance"];
+/// What only the vault says: a file that says otherwise is not understood.
+const FIXED: [&str; 4] = ["id", "supersedes", "superseded_by", "provenance"];
+/// The members of a record, and what those may hold that hold others.
+const MEMBERS: [(&str, &[&str]); 13] = [
+    ("ump", &[]),
+    ("id", &[]),
+    ("kind", &[]),
+    ("body", &["text", "structured"]),
+    ("scope", &["owner", "user", "project", "agent", "session", "visibility"]),
+    ("time", &["created", "observed", "valid_from", "valid_to"]),
+    ("lifecycle", &["confidence", "salience", "decay", "status"]),
+    ("supersedes", &[]),
+    ("superseded_by", &[]),
+    ("relations", &[]),
+    ("provenance", &["actor", "actor_kind", "method", "source", "evidence"]),
+    ("consent", &["retention", "exportable", "redact"]),
+    ("integrity", &[]),
+];
 
 /// What is remembered about a directory between two runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +63,9 @@ pub(crate) struct Known {
     pub(crate) file: String,
     /// The record as it was then.
     pub(crate) record: String,
+    /// What the file said then that only the vault says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) fixed: String,
     /// What was proposed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) proposed: Option<Proposed>,
@@ -161,8 +182,77 @@ fn meant(record: &Object) -> Object {
     meant
 }
 
+/// What of a record only the vault says.
+fn fixed(record: &Object) -> Object {
+    let mut fixed = record.clone();
+    fixed.retain(|name, _| FIXED.contains(&name.as_str()) || name == "time");
+    if let Some(Value::Object(time)) = fixed.get_mut("time") {
+        time.retain(|name, _| name != "valid_to");
+    }
+    fixed
+}
+
+/// A fingerprint of what of a record only the vault says.
+pub(crate) fn fixed_print(record: &Object) -> String {
+    files::fingerprint(&fixed(record))
+}
+
+/// The name of a member that a person changed in a file, though only the vault says it.
+pub(crate) fn overreach(
+    known: Option<&Known>,
+    file: &Seen,
+    vault: Option<&Object>,
+) -> Option<String> {
+    let own = fixed(&file.record);
+    let untouched = match (known, vault) {
+        (Some(known), _) if known.file == file.print => true,
+        (Some(known), _) if !known.fixed.is_empty() => known.fixed == files::fingerprint(&own),
+        // Older notes do not tell which side changed it.
+        (Some(known), Some(vault)) if known.record != files::fingerprint(vault) => true,
+        (_, Some(vault)) => own == fixed(vault),
+        (_, None) => true,
+    };
+    if untouched {
+        return None;
+    }
+    let vault = vault.map(fixed).unwrap_or_default();
+    let inner = |of: &Object, name: &str| of.get("time").and_then(|time| time.get(name)).cloned();
+    let times = ["created", "observed", "valid_from"];
+    let time = times.into_iter().find(|name| inner(&own, name) != inner(&vault, name));
+    let other = FIXED.into_iter().find(|name| own.get(*name) != vault.get(*name));
+    let time = time.map(|name| format!("time.{name}"));
+    Some(time.or(other.map(str::to_owned)).unwrap_or_else(|| "what only the vault says".to_owned()))
+}
+
+/// The name of a member that no record has, and that the vault does not give to this one either.
+pub(crate) fn unknown(file: &Object, vault: Option<&Object>) -> Option<String> {
+    for (name, value) in file {
+        let given = vault.and_then(|vault| vault.get(name));
+        let Some((_, inner)) = MEMBERS.iter().find(|(member, _)| member == name) else {
+            if given.is_some() {
+                continue;
+            }
+            return Some(name.clone());
+        };
+        let members = value.as_object().into_iter().flatten().filter(|_| !inner.is_empty());
+        let mut odd = members.filter(|(name, _)| {
+            !inner.contains(&name.as_str()) && given.and_then(|given| given.get(name)).is_none()
+        });
+        if let Some((one, _)) = odd.next() {
+            return Some(format!("{name}.{one}"));
+        }
+    }
+    None
+}
+
 /// What of a file the vault can take over, as a patch; the name of a member that it cannot.
+/// When it is true goes with every change: left out, it would be true from now on.
 pub(crate) fn patch(file: &Object, vault: &Object) -> Result<Object, String> {
+    let times = ["valid_from", "valid_to"].into_iter().filter_map(|name| {
+        let of = |record: &Object| record.get("time")?.get(name).cloned();
+        Some((name.to_owned(), of(file).or_else(|| of(vault))?))
+    });
+    let times: Object = times.collect();
     let (file, vault) = (meant(file), meant(vault));
     let mut patch = Object::new();
     for name in file.keys().chain(vault.keys()) {
@@ -170,16 +260,19 @@ pub(crate) fn patch(file: &Object, vault: &Object) -> Result<Object, String> {
             continue;
         }
         match (name.as_str(), file.get(name)) {
-            ("body" | "lifecycle" | "relations" | "time", Some(value)) => {
+            ("body" | "lifecycle" | "relations", Some(value)) => {
                 patch.insert(name.clone(), value.clone());
             }
             ("relations", None) => {
                 patch.insert(name.clone(), Value::Array(Vec::new()));
             }
             // A line that was taken out of the front matter takes nothing out of the vault.
-            ("lifecycle" | "time", None) => {}
+            ("lifecycle", None) | ("time", _) => {}
             _ => return Err(name.clone()),
         }
+    }
+    if file != vault && !times.is_empty() {
+        patch.insert("time".to_owned(), times.into());
     }
     Ok(patch)
 }
