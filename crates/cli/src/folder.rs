@@ -161,7 +161,10 @@ pub(crate) fn decide(
         (None, Some(_), Some(_)) => Step::Propose,
         (Some(known), Some(file), Some(_)) if file == known.file => Step::Write,
         (Some(_), Some(_), Some(_)) if waits => Step::Wait,
-        (Some(known), Some(_), Some(now)) if now == known.record => Step::Revise,
+        // What changes while a person decides is one more question.
+        (Some(known), Some(_), Some(now)) if now == known.record && proposed.is_none() => {
+            Step::Revise
+        }
         (Some(_), Some(_), Some(_)) => Step::Propose,
     }
 }

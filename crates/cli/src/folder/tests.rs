@@ -17,7 +17,7 @@ fn nothing_that_a_person_wrote_is_lost() {
     let in_step = known(None);
     let (asked, gone) = (known(Some(Some("f2"))), known(Some(None)));
     type Case<'a> = (Option<&'a Known>, Option<&'a str>, Option<&'a str>, bool, Step);
-    let table: [Case<'_>; 19] = [
+    let table: [Case<'_>; 20] = [
         (Some(&in_step), Some("f"), Some("v"), false, Step::Rest),
         (Some(&in_step), Some("f"), Some("v2"), false, Step::Write),
         (Some(&in_step), Some("f2"), Some("v"), false, Step::Revise),
@@ -34,6 +34,7 @@ fn nothing_that_a_person_wrote_is_lost() {
         (None, Some("f"), Some("v"), true, Step::Settle),
         (Some(&asked), Some("f2"), Some("v2"), false, Step::Wait),
         (Some(&asked), Some("f3"), Some("v2"), false, Step::Propose),
+        (Some(&asked), Some("f3"), Some("v"), false, Step::Propose),
         (Some(&asked), None, Some("v2"), false, Step::Write),
         (Some(&gone), None, Some("v"), false, Step::Wait),
         (Some(&asked), Some("f2"), None, false, Step::Wait),

@@ -227,6 +227,24 @@ fn an_edited_text_stays_true_for_as_long_as_it_was() {
 }
 
 #[test]
+fn a_file_that_changes_while_a_person_decides_is_proposed_again() {
+    let home = Home::new();
+    let id = home.remember(&["the code is 1"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    home.ok(&["sync", dir]);
+    let file = holding(&place, "the code is 1");
+    edit(&file, "the code is 1", "the code is 2");
+    home.ok(&["revise", &id, "the code is 3"]);
+    assert_eq!(home.json(&["sync", dir])["proposed"], 1);
+    edit(&file, "the code is 2", "the code is 4");
+    let again = home.json(&["sync", dir]);
+    assert_eq!((&again["proposed"], &again["revised"]), (&json!(1), &json!(0)), "{again}");
+    assert_eq!(home.all(), ["the code is 3"], "nobody decided yet");
+    assert_eq!(home.json(&["review", "list"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn a_watched_directory_follows_both_sides() {
     let home = Home::new();
     let _server = home.serve();
