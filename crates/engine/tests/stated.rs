@@ -67,3 +67,26 @@ async fn an_agent_states_no_seal_no_foreign_member_and_no_version() {
     let stored = vault.engine.get(&vault.owner(), reference).await.unwrap().head;
     assert_eq!(stored.content.foreign.len(), 2, "the owner's word is taken as it is");
 }
+
+#[tokio::test]
+async fn what_an_agent_brings_in_is_found_by_the_ids_it_had() {
+    let vault = Vault::new().await;
+    let agent = vault.agent(|_| {}).await;
+    let memory = MemoryId::random();
+    let first = Version::first(memory, Draft::text("one"), NOW, None);
+    let mut second = first.next(yore_domain::memory::Cause::Revised, NOW, None);
+    second.content.body.text = "two".into();
+    let ids = [first.id, second.id];
+    let item = Item::Memory { versions: vec![first, second] };
+    let done = vault.engine.import(&agent.call, vec![item.clone()]).await.unwrap();
+    assert_eq!((done.imported, done.memories.len()), (1, 1));
+    assert_ne!(done.memories[0], memory, "an id of its own");
+    for (id, text) in ids.into_iter().zip(["one", "two"]) {
+        let found = vault.engine.get(&agent.call, Reference::Version(id)).await.unwrap();
+        assert_eq!(found.head.content.body.text, text);
+        assert_eq!(found.head.memory, done.memories[0]);
+        assert!(vault.engine.get(&vault.owner(), Reference::Version(id)).await.is_err());
+    }
+    let again = vault.engine.import(&agent.call, vec![item]).await.unwrap();
+    assert_eq!((again.imported, again.duplicates), (0, 1));
+}

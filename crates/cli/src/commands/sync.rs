@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde::Serialize;
 use serde_json::json;
-use yore_client::api::{self, DryRun, Item};
+use yore_client::api::{self, DryRun};
 use yore_client::input::{self, Nothing};
 use yore_domain::HoldId;
 use yore_domain::hold::HoldState;
@@ -305,17 +305,14 @@ async fn take_in(session: &mut Session<'_>, name: &str, file: &Seen) -> Result<K
         if let Some((_, error)) = refused.into_iter().next() {
             return Err(Failure::usage(error.to_string()));
         }
-        let memory = items.first().and_then(|item| match item {
-            Item::Memory { versions } => versions.first().map(|one| one.memory.to_string()),
-            Item::Conversation { .. } | Item::Profile(_) => None,
-        });
         let done =
             session.change::<api::Import>(input::Import { items, dry_run: DryRun::No }).await?;
         if let Some((_, reason)) = done.rejected.into_iter().next() {
             return Err(Failure::usage(reason));
         }
         // Merged into another memory, held, or known and forgotten: the file has none here.
-        return Ok(Known { memory: memory.filter(|_| done.imported == 1), ..known });
+        let memory = done.memories.first().map(ToString::to_string);
+        return Ok(Known { memory, ..known });
     }
     let mut record = file.record.clone();
     let scope = record.entry("scope").or_insert_with(|| json!({}));

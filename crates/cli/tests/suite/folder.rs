@@ -245,6 +245,34 @@ fn a_file_that_changes_while_a_person_decides_is_proposed_again() {
 }
 
 #[test]
+fn an_agent_that_keeps_a_directory_in_step_loses_no_file() {
+    let (home, other) = (Home::new(), Home::new());
+    other.remember(&["tea, no sugar"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    other.ok(&["export", "--format", "ump.md", "--out", dir]);
+    let urn = {
+        let text = std::fs::read_to_string(holding(&place, "tea")).unwrap();
+        let record: Value = serde_json::from_str(text.split("---").nth(1).unwrap()).unwrap();
+        record["id"].as_str().unwrap().to_owned()
+    };
+    let server = home.serve();
+    let token = home.ok(&["token", "issue", "--verbs", "read,write,export,derive"]);
+    let token = token.trim();
+    let first = home.json(&["sync", dir, "--token", token]);
+    assert_eq!((&first["taken_in"], &first["removed"]), (&json!(1), &json!(0)), "{first}");
+    for _ in 0..2 {
+        let next = home.json(&["sync", dir, "--token", token]);
+        assert_eq!((&next["unchanged"], &next["removed"]), (&json!(1), &json!(0)), "{next}");
+        holding(&place, "tea, no sugar");
+        assert_eq!(records(&place).len(), 1);
+    }
+    let path = format!("GET /ump/memory/{}", urn.replace(':', "%3A"));
+    let (status, body) = crate::common::ask(&server.url(), token, &path, "");
+    assert!(status == 200 && body.contains("tea, no sugar"), "{status} {body}");
+}
+
+#[test]
 fn a_watched_directory_follows_both_sides() {
     let home = Home::new();
     let _server = home.serve();

@@ -126,22 +126,31 @@ pub(super) fn find<'a>(
             }
             Reference::Version(id) => match snapshot.version(*id).await? {
                 Some(version) => of_version(snapshot, version).await?,
-                None => None,
+                None => by_name(session, snapshot, &version_name(*id)).await?,
             },
-            Reference::Name(name) => match named(session, snapshot, name).await? {
-                Some(AliasTarget::Memory(id)) => snapshot.memory(id).await?,
-                Some(AliasTarget::Version(id, number)) => {
-                    let history = snapshot.history(id).await?;
-                    match history.into_iter().find(|version| version.number == number) {
-                        Some(version) => of_version(snapshot, version).await?,
-                        None => None,
-                    }
-                }
-                Some(AliasTarget::Conversation(_)) | None => None,
-            },
+            Reference::Name(name) => by_name(session, snapshot, name).await?,
         };
         Ok(found.filter(|memory| memory.head.status != Status::Erased))
     })
+}
+
+/// What an agent calls a version that it brought in under an id of its choice.
+pub(super) fn version_name(id: VersionId) -> String {
+    format!("version:{id}")
+}
+
+async fn by_name(session: &Session, snapshot: &dyn Snapshot, name: &str) -> Result<Option<Memory>> {
+    match named(session, snapshot, name).await? {
+        Some(AliasTarget::Memory(id)) => snapshot.memory(id).await,
+        Some(AliasTarget::Version(id, number)) => {
+            let history = snapshot.history(id).await?;
+            match history.into_iter().find(|version| version.number == number) {
+                Some(version) => of_version(snapshot, version).await,
+                None => Ok(None),
+            }
+        }
+        Some(AliasTarget::Conversation(_)) | None => Ok(None),
+    }
 }
 
 async fn of_version(snapshot: &dyn Snapshot, version: Version) -> Result<Option<Memory>> {

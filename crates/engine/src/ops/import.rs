@@ -18,7 +18,7 @@ use yore_store::{Precondition, Snapshot, Write};
 use super::converse::append;
 use super::diff;
 use super::export::Item;
-use super::get::memory_named;
+use super::get::{memory_named, version_name};
 use super::remember::{indexing, statement};
 use crate::call::Call;
 use crate::engine::Engine;
@@ -219,7 +219,7 @@ impl Batch<'_> {
     }
 
     /// Plans the whole chain. The owner's keeps its ids and its times; what comes in under a
-    /// grant is new here, and its id is a name of the agent's own.
+    /// grant is new here, and its ids are names of the agent's own.
     fn chain(
         &mut self,
         ground: &Ground<'_>,
@@ -254,11 +254,14 @@ impl Batch<'_> {
             self.planned.writes.push(Write::Version { version: Box::new(version), indexing });
         }
         if !owner {
-            self.planned.writes.push(Write::Alias {
-                namespace: self.session.namespace().to_owned(),
-                name: versions[0].memory.to_string(),
-                target: AliasTarget::Memory(memory),
+            let numbered = (1..).zip(versions).map(|(number, version)| {
+                (version_name(version.id), AliasTarget::Version(memory, number))
             });
+            let itself = (versions[0].memory.to_string(), AliasTarget::Memory(memory));
+            for (name, target) in std::iter::once(itself).chain(numbered) {
+                let namespace = self.session.namespace().to_owned();
+                self.planned.writes.push(Write::Alias { namespace, name, target });
+            }
         }
         self.planned.preconditions.push(Precondition::Head(memory, None));
         self.planned.preconditions.push(Precondition::Unsaid(statement));
