@@ -90,3 +90,24 @@ async fn what_an_agent_brings_in_is_found_by_the_ids_it_had() {
     let again = vault.engine.import(&agent.call, vec![item]).await.unwrap();
     assert_eq!((again.imported, again.duplicates), (0, 1));
 }
+
+#[tokio::test]
+async fn a_statement_that_is_here_under_another_memory_is_a_duplicate() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let kept = vault.holds(Draft::text("tea")).await;
+    let known = vault.engine.get(&owner, Reference::Memory(kept)).await.unwrap().head;
+    let forget = Mutation::Forget {
+        memories: vec![kept],
+        depth: yore_domain::mutation::Depth::Tombstone,
+        reason: None,
+    };
+    vault.engine.mutate(&owner, forget, Wish::default()).await.unwrap();
+    let moved = Version { memory: MemoryId::random(), ..known };
+    let fresh = Version::first(MemoryId::random(), Draft::text("coffee"), NOW, None);
+    let twice = Version { memory: MemoryId::random(), ..fresh.clone() };
+    let items =
+        [moved, fresh, twice].map(|version| Item::Memory { versions: vec![version] }).to_vec();
+    let done = vault.engine.import(&owner, items).await.unwrap();
+    assert_eq!((done.imported, done.duplicates, done.rejected.len()), (1, 2, 0), "{done:?}");
+}

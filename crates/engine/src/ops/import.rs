@@ -63,6 +63,7 @@ struct Batch<'a> {
     /// What the batch itself says and holds already.
     said: BTreeSet<String>,
     seen: BTreeSet<[u8; 16]>,
+    stated: BTreeSet<VersionId>,
     planned: Planned<Imported>,
 }
 
@@ -120,6 +121,7 @@ impl Act for Import {
                 rules: &rules,
                 said: BTreeSet::new(),
                 seen: BTreeSet::new(),
+                stated: BTreeSet::new(),
                 planned: Planned::done(Imported::default(), Vec::new()),
             };
             for item in &self.items {
@@ -169,8 +171,7 @@ impl Batch<'_> {
         if versions.iter().any(|version| version.status == Status::Erased) {
             return Err(Error::invalid("status", "what was erased cannot be brought back"));
         }
-        let known = memory_named(self.session, self.snapshot, first.memory).await?;
-        if !self.seen.insert(first.memory.bytes()) || self.snapshot.memory(known).await?.is_some() {
+        if self.is_known(first.memory, versions).await? {
             self.planned.output.duplicates += 1;
             return Ok(());
         }
@@ -216,6 +217,26 @@ impl Batch<'_> {
             Weighed::Commit(_) => self.chain(&ground, versions, statement)?,
         }
         Ok(())
+    }
+
+    /// Whether a memory was here before, or came in this batch: under its id, or under another
+    /// with the same statement in its chain.
+    async fn is_known(&mut self, memory: MemoryId, versions: &[Version]) -> Result<bool> {
+        let Self { session, snapshot, .. } = *self;
+        let known = memory_named(session, snapshot, memory).await?;
+        if !self.seen.insert(memory.bytes()) || snapshot.memory(known).await?.is_some() {
+            return Ok(true);
+        }
+        for version in versions {
+            let name = version_name(version.id);
+            if !self.stated.insert(version.id)
+                || snapshot.version(version.id).await?.is_some()
+                || snapshot.resolve(session.namespace(), &name).await?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Plans the whole chain. The owner's keeps its ids and its times; what comes in under a
