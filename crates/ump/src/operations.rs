@@ -130,7 +130,6 @@ impl Ump {
     }
 
     async fn forget(&self, call: &Call, input: &Object) -> Result<Value> {
-        let chain = self.named(call, input).await?;
         let reason = text(input, "reason", "reason")?
             .ok_or_else(|| Error::invalid("reason", "is required"))?;
         let depth = match input.get("hard") {
@@ -138,12 +137,28 @@ impl Ump {
             Some(Value::Bool(true)) => Depth::Erase,
             Some(_) => return Err(Error::invalid("hard", "must be true or false")),
         };
-        let place = Place::of(standing(&chain), &chain.versions, self.engine.now());
-        if let (Depth::Tombstone, Some(by)) = (depth, place.superseded_by.first()) {
-            // Whoever holds an old id must not forget what they have not seen.
-            return Err(Error::invalid("id", format!("was superseded by {by}")));
-        }
-        let memories = vec![chain.asked.memory];
+        let before = match self.engine.answered(call).await {
+            Ok(before) => before,
+            Err(Error::Held { hold }) => return Ok(waiting(hold)),
+            Err(error) => return Err(error),
+        };
+        let memory = match (self.named(call, input).await, &before) {
+            (Ok(chain), None) => {
+                let place = Place::of(standing(&chain), &chain.versions, self.engine.now());
+                if let (Depth::Tombstone, Some(by)) = (depth, place.superseded_by.first()) {
+                    // Whoever holds an old id must not forget what they have not seen.
+                    return Err(Error::invalid("id", format!("was superseded by {by}")));
+                }
+                chain.asked.memory
+            }
+            (Ok(chain), Some(_)) => chain.asked.memory,
+            // What was erased is not found any more; the engine says whether this is a retry.
+            (Err(Error::NotFound), Some(before)) => {
+                before.memories.first().ok_or(Error::NotFound)?.memory
+            }
+            (Err(error), _) => return Err(error),
+        };
+        let memories = vec![memory];
         let mutation = Mutation::Forget { memories, depth, reason: Some(reason) };
         match self.engine.mutate_as(NAME, call, mutation, wish(input)?).await {
             Ok(mutated) => Ok(json!({"result": match mutated.effect {
