@@ -2,7 +2,7 @@
 //! now, and what follows from the two.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +20,24 @@ const ENDING: &str = ".ump.md";
 const FILE_BYTES: u64 = 2 << 20;
 /// What a record says about itself rather than about the world.
 const DERIVED: [&str; 6] = ["ump", "id", "supersedes", "superseded_by", "integrity", "provenance"];
+/// What only the vault says: a file that says otherwise is not understood.
+const FIXED: [&str; 4] = ["id", "supersedes", "superseded_by", "provenance"];
+/// The members of a record, and what those may hold that hold others.
+const MEMBERS: [(&str, &[&str]); 13] = [
+    ("ump", &[]),
+    ("id", &[]),
+    ("kind", &[]),
+    ("body", &["text", "structured"]),
+    ("scope", &["owner", "user", "project", "agent", "session", "visibility"]),
+    ("time", &["created", "observed", "valid_from", "valid_to"]),
+    ("lifecycle", &["confidence", "salience", "decay", "status"]),
+    ("supersedes", &[]),
+    ("superseded_by", &[]),
+    ("relations", &[]),
+    ("provenance", &["actor", "actor_kind", "method", "source", "evidence"]),
+    ("consent", &["retention", "exportable", "redact"]),
+    ("integrity", &[]),
+];
 
 /// What is remembered about a directory between two runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +63,9 @@ pub(crate) struct Known {
     pub(crate) file: String,
     /// The record as it was then.
     pub(crate) record: String,
+    /// What the file said then that only the vault says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) fixed: String,
     /// What was proposed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) proposed: Option<Proposed>,
@@ -140,7 +161,10 @@ pub(crate) fn decide(
         (None, Some(_), Some(_)) => Step::Propose,
         (Some(known), Some(file), Some(_)) if file == known.file => Step::Write,
         (Some(_), Some(_), Some(_)) if waits => Step::Wait,
-        (Some(known), Some(_), Some(now)) if now == known.record => Step::Revise,
+        // What changes while a person decides is one more question.
+        (Some(known), Some(_), Some(now)) if now == known.record && proposed.is_none() => {
+            Step::Revise
+        }
         (Some(_), Some(_), Some(_)) => Step::Propose,
     }
 }
@@ -161,8 +185,77 @@ fn meant(record: &Object) -> Object {
     meant
 }
 
+/// What of a record only the vault says.
+fn fixed(record: &Object) -> Object {
+    let mut fixed = record.clone();
+    fixed.retain(|name, _| FIXED.contains(&name.as_str()) || name == "time");
+    if let Some(Value::Object(time)) = fixed.get_mut("time") {
+        time.retain(|name, _| name != "valid_to");
+    }
+    fixed
+}
+
+/// A fingerprint of what of a record only the vault says.
+pub(crate) fn fixed_print(record: &Object) -> String {
+    files::fingerprint(&fixed(record))
+}
+
+/// The name of a member that a person changed in a file, though only the vault says it.
+pub(crate) fn overreach(
+    known: Option<&Known>,
+    file: &Seen,
+    vault: Option<&Object>,
+) -> Option<String> {
+    let own = fixed(&file.record);
+    let untouched = match (known, vault) {
+        (Some(known), _) if known.file == file.print => true,
+        (Some(known), _) if !known.fixed.is_empty() => known.fixed == files::fingerprint(&own),
+        // Older notes do not tell which side changed it.
+        (Some(known), Some(vault)) if known.record != files::fingerprint(vault) => true,
+        (_, Some(vault)) => own == fixed(vault),
+        (_, None) => true,
+    };
+    if untouched {
+        return None;
+    }
+    let vault = vault.map(fixed).unwrap_or_default();
+    let inner = |of: &Object, name: &str| of.get("time").and_then(|time| time.get(name)).cloned();
+    let times = ["created", "observed", "valid_from"];
+    let time = times.into_iter().find(|name| inner(&own, name) != inner(&vault, name));
+    let other = FIXED.into_iter().find(|name| own.get(*name) != vault.get(*name));
+    let time = time.map(|name| format!("time.{name}"));
+    Some(time.or(other.map(str::to_owned)).unwrap_or_else(|| "what only the vault says".to_owned()))
+}
+
+/// The name of a member that no record has, and that the vault does not give to this one either.
+pub(crate) fn unknown(file: &Object, vault: Option<&Object>) -> Option<String> {
+    for (name, value) in file {
+        let given = vault.and_then(|vault| vault.get(name));
+        let Some((_, inner)) = MEMBERS.iter().find(|(member, _)| member == name) else {
+            if given.is_some() {
+                continue;
+            }
+            return Some(name.clone());
+        };
+        let members = value.as_object().into_iter().flatten().filter(|_| !inner.is_empty());
+        let mut odd = members.filter(|(name, _)| {
+            !inner.contains(&name.as_str()) && given.and_then(|given| given.get(name)).is_none()
+        });
+        if let Some((one, _)) = odd.next() {
+            return Some(format!("{name}.{one}"));
+        }
+    }
+    None
+}
+
 /// What of a file the vault can take over, as a patch; the name of a member that it cannot.
+/// When it is true goes with every change: left out, it would be true from now on.
 pub(crate) fn patch(file: &Object, vault: &Object) -> Result<Object, String> {
+    let times = ["valid_from", "valid_to"].into_iter().filter_map(|name| {
+        let of = |record: &Object| record.get("time")?.get(name).cloned();
+        Some((name.to_owned(), of(file).or_else(|| of(vault))?))
+    });
+    let times: Object = times.collect();
     let (file, vault) = (meant(file), meant(vault));
     let mut patch = Object::new();
     for name in file.keys().chain(vault.keys()) {
@@ -170,16 +263,19 @@ pub(crate) fn patch(file: &Object, vault: &Object) -> Result<Object, String> {
             continue;
         }
         match (name.as_str(), file.get(name)) {
-            ("body" | "lifecycle" | "relations" | "time", Some(value)) => {
+            ("body" | "lifecycle" | "relations", Some(value)) => {
                 patch.insert(name.clone(), value.clone());
             }
             ("relations", None) => {
                 patch.insert(name.clone(), Value::Array(Vec::new()));
             }
             // A line that was taken out of the front matter takes nothing out of the vault.
-            ("lifecycle" | "time", None) => {}
+            ("lifecycle", None) | ("time", _) => {}
             _ => return Err(name.clone()),
         }
+    }
+    if file != vault && !times.is_empty() {
+        patch.insert("time".to_owned(), times.into());
     }
     Ok(patch)
 }
@@ -208,8 +304,14 @@ impl Folder {
             }
             Err(error) => return Err(Failure::file(notes.display())(error)),
         };
+        let state: State = state;
         if state.form != 1 {
             return Err(Failure::usage(format!("{} is of a newer yore", notes.display())));
+        }
+        if let Some(name) = state.files.keys().find(|name| !is_plain(name)) {
+            let what = format!("{} names {name:?}, which is no record beside it", notes.display());
+            return Err(Failure::usage(what)
+                .hint("remove it; files are then matched with the vault by their ids"));
         }
         Ok(Self { path: path.to_owned(), state })
     }
@@ -291,6 +393,16 @@ impl Folder {
     }
 }
 
+/// Whether a name is that of a record in the directory itself, and of nothing elsewhere.
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let one = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
+    one && parts.next().is_none()
+        && !name.contains(['/', '\\', '\0'])
+        && !name.starts_with('.')
+        && name.ends_with(ENDING)
+}
+
 fn read(entry: &std::fs::DirEntry) -> Result<Seen, String> {
     let about = entry.metadata().map_err(|error| error.to_string())?;
     if !about.is_file() {
@@ -307,75 +419,4 @@ fn read(entry: &std::fs::DirEntry) -> Result<Seen, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn known(proposed: Option<Option<&str>>) -> Known {
-        Known {
-            memory: Some("m".into()),
-            file: "f".into(),
-            record: "v".into(),
-            proposed: proposed
-                .map(|file| Proposed { file: file.map(str::to_owned), hold: "h".into() }),
-        }
-    }
-
-    #[test]
-    fn nothing_that_a_person_wrote_is_lost() {
-        let in_step = known(None);
-        let (asked, gone) = (known(Some(Some("f2"))), known(Some(None)));
-        type Case<'a> = (Option<&'a Known>, Option<&'a str>, Option<&'a str>, bool, Step);
-        let table: [Case<'_>; 19] = [
-            (Some(&in_step), Some("f"), Some("v"), false, Step::Rest),
-            (Some(&in_step), Some("f"), Some("v2"), false, Step::Write),
-            (Some(&in_step), Some("f2"), Some("v"), false, Step::Revise),
-            (Some(&in_step), Some("f2"), Some("v2"), false, Step::Propose),
-            (Some(&in_step), Some("f2"), Some("v2"), true, Step::Settle),
-            (Some(&in_step), None, Some("v"), false, Step::ProposeForgetting),
-            (Some(&in_step), None, Some("v2"), false, Step::Write),
-            (Some(&in_step), Some("f"), None, false, Step::Remove),
-            (Some(&in_step), Some("f2"), None, false, Step::Propose),
-            (Some(&in_step), None, None, false, Step::Drop),
-            (None, None, Some("v"), false, Step::Write),
-            (None, Some("f"), None, false, Step::TakeIn),
-            (None, Some("f"), Some("v"), false, Step::Propose),
-            (None, Some("f"), Some("v"), true, Step::Settle),
-            (Some(&asked), Some("f2"), Some("v2"), false, Step::Wait),
-            (Some(&asked), Some("f3"), Some("v2"), false, Step::Propose),
-            (Some(&asked), None, Some("v2"), false, Step::Write),
-            (Some(&gone), None, Some("v"), false, Step::Wait),
-            (Some(&asked), Some("f2"), None, false, Step::Wait),
-        ];
-        for (known, file, vault, same, wanted) in table {
-            assert_eq!(decide(known, file, vault, same), wanted, "{known:?} {file:?} {vault:?}");
-        }
-        // Whatever happens, a file that changed is neither written over nor removed.
-        let all = [None, Some("f"), Some("f2"), Some("v"), Some("v2")];
-        for file in [Some("f2"), Some("f3")] {
-            for vault in all {
-                for known in [None, Some(&in_step), Some(&asked)] {
-                    let step = decide(known, file, vault, false);
-                    assert!(!matches!(step, Step::Write | Step::Remove | Step::Drop), "{step:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_patch_holds_what_can_be_revised_and_names_what_cannot() {
-        let object = |value: Value| value.as_object().unwrap().clone();
-        let vault = object(json!({"id": "a", "kind": "semantic", "body": {"text": "t"},
-            "time": {"created": "x", "valid_to": null}, "relations": [{"type": "about"}]}));
-        let mut file = vault.clone();
-        assert!(same(&file, &vault) && patch(&file, &vault).unwrap().is_empty());
-        file["body"]["text"] = json!("t2");
-        file.shift_remove("relations");
-        file["id"] = json!("b");
-        let wanted = object(json!({"body": {"text": "t2"}, "relations": []}));
-        assert_eq!(patch(&file, &vault).unwrap(), wanted);
-        file["kind"] = json!("identity");
-        assert_eq!(patch(&file, &vault), Err("kind".to_owned()));
-    }
-}
+mod tests;

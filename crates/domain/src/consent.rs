@@ -25,4 +25,56 @@ impl Consent {
     pub fn allows_export(&self) -> bool {
         self.exportable != Some(false)
     }
+
+    /// Whether it allows nothing that the other does not.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let retention = match (self.retention, other.retention) {
+            (_, None) => true,
+            (Some(own), Some(most)) => own <= most,
+            (None, Some(_)) => false,
+        };
+        let redacts = |path: &String| self.redact.iter().any(|own| covers(own, path));
+        retention
+            && (other.allows_export() || !self.allows_export())
+            && other.redact.iter().all(redacts)
+    }
+}
+
+/// Whether leaving out one path leaves out another, too.
+fn covers(path: &str, other: &str) -> bool {
+    other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consent_is_narrowed_member_by_member() {
+        let redact = |paths: &[&str]| Consent {
+            redact: paths.iter().map(|path| (*path).to_owned()).collect(),
+            ..Consent::default()
+        };
+        let days = |days| Consent { retention: Some(Span::days(days)), ..Consent::default() };
+        let export = |exportable| Consent { exportable, ..Consent::default() };
+        let none = Consent::default();
+        let table = [
+            (none.clone(), none.clone(), true),
+            (redact(&["body.structured.pin"]), none.clone(), true),
+            (none.clone(), redact(&["body.structured.pin"]), false),
+            (redact(&["body"]), redact(&["body.structured.pin"]), true),
+            (redact(&["bod"]), redact(&["body"]), false),
+            (redact(&["body.structured.pin"]), redact(&["body"]), false),
+            (days(1), days(2), true),
+            (days(3), days(2), false),
+            (none.clone(), days(2), false),
+            (export(Some(false)), none.clone(), true),
+            (export(Some(true)), export(None), true),
+            (none, export(Some(false)), false),
+        ];
+        for (new, old, within) in table {
+            assert_eq!(new.is_within(&old), within, "{new:?} {old:?}");
+        }
+    }
 }

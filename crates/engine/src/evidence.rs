@@ -7,11 +7,11 @@ use yore_canon::hash::hmac_sha256_matches;
 use yore_canon::key::Signature;
 use yore_domain::grant::Bearer;
 use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
-use yore_policy::{Evidence, Presented, Standing, verify};
+use yore_policy::{Evidence, Presented, Principal, Standing, verify};
 use yore_store::Snapshot;
 use yore_store::keeper::VaultInfo;
 
-use crate::call::{Call, Claims, Proof, Secret, VaultRef};
+use crate::call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
 use crate::engine::Engine;
 use crate::token::{self, Shape};
 
@@ -21,6 +21,9 @@ pub(crate) enum Unknown {
     Create,
     Refuse,
 }
+
+/// What is said to everyone who names an owner or a vault and presents nothing that holds.
+const STRANGER: &str = "the credential does not open this vault";
 
 /// What a bearer token turned out to be, with the place it points at.
 enum Found {
@@ -40,13 +43,23 @@ impl Found {
 }
 
 impl Engine {
-    /// Looks up everything about a caller. Refuses only what names no vault at all.
-    pub(crate) async fn gather(
+    /// Looks up everything about a caller and believes it, or says why not, and for which vault.
+    pub(crate) async fn believe(
         &self,
         call: &Call,
         now: Timestamp,
         unknown: Unknown,
-    ) -> Result<Evidence> {
+    ) -> Result<(Evidence, Principal), (VaultId, Error)> {
+        let gathered = self.gather(call, now, unknown).await;
+        let evidence = gathered.map_err(|error| (VaultId::CATALOG, error))?;
+        match verify(&evidence, now) {
+            Ok(principal) => Ok((evidence, principal)),
+            Err(error) => Err((evidence.vault, veiled(call, &evidence.presented, error))),
+        }
+    }
+
+    /// Looks up everything about a caller. Refuses only what names no vault at all.
+    async fn gather(&self, call: &Call, now: Timestamp, unknown: Unknown) -> Result<Evidence> {
         let mut presented = Vec::new();
         if let Some(reason) = call.credentials.unreadable {
             presented.push(Presented::Unreadable { reason });
@@ -62,7 +75,7 @@ impl Engine {
             Found::Anywhere(_, proof) => presented.push(proof),
             Found::InVault(home, secret) => {
                 if home != vault {
-                    return Err(Error::forbidden("the credential is for another vault"));
+                    return Err(elsewhere());
                 }
                 presented.push(stored(&*snapshot, &secret).await?);
             }
@@ -125,11 +138,12 @@ impl Engine {
         now: Timestamp,
         unknown: Unknown,
     ) -> Result<VaultId> {
-        let nobody = || match found {
-            Found::Nothing => Error::unauthenticated("no credential was presented"),
-            Found::InVault(..) | Found::Anywhere(..) => {
-                Error::unauthenticated("the token is unknown, expired or revoked")
-            }
+        let nobody = || {
+            Error::unauthenticated(match (&call.vault, found) {
+                _ if is_silent(call) => "no credential was presented",
+                (VaultRef::Owner(_) | VaultRef::Id(_), _) => STRANGER,
+                (VaultRef::Default, _) => "the token is unknown, expired or revoked",
+            })
         };
         let asked = match (&call.vault, found) {
             (VaultRef::Id(vault), _) | (VaultRef::Default, Found::InVault(vault, _)) => *vault,
@@ -144,13 +158,6 @@ impl Engine {
                 if let Some(vault) = self.find_owned(tenant, owner).await? {
                     return Ok(vault);
                 }
-                // Whoever has no standing learns no more of an owner who is not there than of
-                // one who is.
-                if let Found::Nothing = found
-                    && let Some(refused) = self.refused_anywhere(call, now).await?
-                {
-                    return Err(refused);
-                }
                 return match found {
                     Found::Anywhere(_, proof) if may_create(proof, now) => match unknown {
                         Unknown::Create if call.credentials.claims.is_empty() => {
@@ -158,20 +165,31 @@ impl Engine {
                         }
                         Unknown::Create | Unknown::Refuse => Err(Error::NotFound),
                     },
-                    Found::Nothing | Found::Anywhere(..) => Err(nobody()),
-                    Found::InVault(..) => {
-                        Err(Error::forbidden("the credential is for another vault"))
+                    // Whoever has no standing learns no more of an owner who is not there than
+                    // of one who is.
+                    Found::Nothing => {
+                        Err(self.refused_anywhere(call, now).await?.unwrap_or_else(nobody))
                     }
+                    Found::Anywhere(..) => Err(nobody()),
+                    Found::InVault(..) => Err(elsewhere()),
                 };
             }
         };
         if asked == VaultId::CATALOG {
             return if has_master_key(found) { Ok(asked) } else { Err(nobody()) };
         }
+        if matches!(found, Found::InVault(home, _) if *home != asked) {
+            return Err(elsewhere());
+        }
         let permit = self.system(asked, "look up credentials")?;
         match self.keeper().info(&permit).await? {
             Some(info) if has_master_key(found) || home_of(found, info.tenant) => Ok(asked),
-            Some(_) | None => Err(nobody()),
+            Some(_) | None => match found {
+                Found::Nothing => {
+                    Err(self.refused_anywhere(call, now).await?.unwrap_or_else(nobody))
+                }
+                Found::InVault(..) | Found::Anywhere(..) => Err(nobody()),
+            },
         }
     }
 
@@ -246,6 +264,9 @@ impl Engine {
 
     /// What the claims of a call are refused for whichever vault they name, if for anything.
     async fn refused_anywhere(&self, call: &Call, now: Timestamp) -> Result<Option<Error>> {
+        if is_silent(call) {
+            return Ok(None);
+        }
         let permit = self.system(VaultId::CATALOG, "look up credentials")?;
         let snapshot = self.store().snapshot(&permit).await?;
         let mut presented = Vec::new();
@@ -254,9 +275,52 @@ impl Engine {
             presented
                 .push(self.weigh(&*snapshot, VaultId::CATALOG, TenantId::DEFAULT, &anyone).await?);
         }
+        if let Some(reason) = call.credentials.unreadable {
+            presented.push(Presented::Unreadable { reason });
+        }
         let evidence = Evidence { vault: VaultId::CATALOG, presented, public_reads: false };
-        Ok(verify(&evidence, now).err())
+        let asked = match &call.vault {
+            VaultRef::Owner(owner) => Some(owner),
+            VaultRef::Default | VaultRef::Id(_) => None,
+        };
+        let other = |claims: &Claims| claims.subject.is_some() && claims.subject.as_ref() != asked;
+        let narrow = call.credentials.claims.iter().any(other);
+        Ok(match verify(&evidence, now) {
+            Err(error) => Some(veiled(call, &evidence.presented, error)),
+            // In a vault that is there they would be for another one.
+            Ok(_) if narrow => Some(Error::forbidden("the grant is for another vault")),
+            Ok(_) => None,
+        })
     }
+}
+
+/// Whether nothing at all is presented.
+fn is_silent(call: &Call) -> bool {
+    let Credentials { bearer, claims, unreadable } = &call.credentials;
+    bearer.is_none() && claims.is_empty() && unreadable.is_none()
+}
+
+/// What is said of a credential that opens another vault than the one that is asked for.
+fn elsewhere() -> Error {
+    Error::forbidden("the credential is for another vault")
+}
+
+/// Whoever names an owner or a vault and presents nothing with any standing there learns neither
+/// what was wrong nor, by that, whether the vault is there.
+fn veiled(call: &Call, presented: &[Presented], error: Error) -> Error {
+    let named = call.vault != VaultRef::Default
+        || call.credentials.claims.iter().any(|claims| claims.subject.is_some());
+    let stands = |one: &Presented| match one {
+        Presented::MasterKey { proven } => *proven,
+        Presented::Token { token, .. } => token.is_some(),
+        Presented::Claims { signature, issuer, .. } => *signature && *issuer != Standing::Stranger,
+        Presented::Unreadable { .. } => false,
+    };
+    let stranger = named && !is_silent(call) && !presented.iter().any(stands);
+    if stranger && matches!(error, Error::Unauthenticated { .. }) {
+        return Error::unauthenticated(STRANGER);
+    }
+    error
 }
 
 /// Claims that say whose vault they open are looked up there when nothing else says it.

@@ -22,6 +22,7 @@ pub mod frame;
 mod mutate;
 pub mod ops;
 mod run;
+mod stated;
 pub mod token;
 
 pub use background::Background;

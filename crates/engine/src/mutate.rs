@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::ops::batch::chosen;
 use crate::ops::{self, diff};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
+use crate::stated::stated;
 
 /// How long a hold waits for a decision.
 const HOLD_LIFE: Span = Span::days(30);
@@ -95,6 +96,9 @@ impl Mutated {
 pub(crate) struct Mutate {
     pub(crate) mutation: Mutation,
     pub(crate) wish: Wish,
+    /// The dialect that read the request, when one did.
+    #[serde(skip)]
+    pub(crate) dialect: Option<&'static str>,
 }
 
 /// What planning a mutation needs to know.
@@ -118,9 +122,22 @@ pub(crate) struct Steps {
 }
 
 impl Engine {
-    /// Changes memories, or holds the change for a person ([`Error::Held`]).
+    /// Changes memories, or holds the change for a person ([`Error::Held`]). What only a
+    /// protocol may state (seals, its own members, ids that follow from what is said) is taken
+    /// from nobody but the owner.
     pub async fn mutate(&self, call: &Call, mutation: Mutation, wish: Wish) -> Result<Mutated> {
-        self.act(call, &Mutate { mutation, wish }).await
+        self.act(call, &Mutate { mutation, wish, dialect: None }).await
+    }
+
+    /// The same on behalf of a dialect, which vouches for what stands under its own name.
+    pub async fn mutate_as(
+        &self,
+        dialect: &'static str,
+        call: &Call,
+        mutation: Mutation,
+        wish: Wish,
+    ) -> Result<Mutated> {
+        self.act(call, &Mutate { mutation, wish, dialect: Some(dialect) }).await
     }
 }
 
@@ -142,9 +159,9 @@ impl Act for Mutate {
                     verbs.push(Verb::Derive);
                 }
             }
+            Mutation::Merge { .. } => verbs.push(Verb::Derive),
             Mutation::Relabel { .. }
             | Mutation::Forget { depth: Depth::Tombstone, .. }
-            | Mutation::Merge { .. }
             | Mutation::Restore { .. } => {}
         }
         let operation = self.mutation.name();
@@ -182,26 +199,27 @@ impl Act for Mutate {
         attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Mutated>>> {
         Box::pin(async move {
+            let mutation = &*stated(session, self.dialect, &self.mutation);
             let ground = Ground {
                 engine,
                 permit: &session.permit,
                 snapshot,
                 now: session.now,
                 writer: session.permit.principal().agent().map(str::to_owned),
-                targets: targets(snapshot, session.namespace(), &self.mutation).await?,
+                targets: targets(snapshot, session.namespace(), mutation).await?,
                 wish: &self.wish,
                 attempt,
             };
             let rules = snapshot.rules().await?;
             let epochs = snapshot.epochs().await?;
-            let mut planned = match ground.weigh(&self.mutation, &rules, None).await? {
+            let mut planned = match ground.weigh(mutation, &rules, None).await? {
                 Weighed::Commit(steps) => done(steps),
                 Weighed::Hold(reason, after) => {
-                    let lines = diff::lines(&ground.targets, &self.mutation, after.as_deref());
-                    held(&ground, call, &self.mutation, reason, lines)
+                    let lines = diff::lines(&ground.targets, mutation, after.as_deref());
+                    held(&ground, call, mutation, reason, lines)
                 }
             };
-            engine.note_place(session, chosen(&self.mutation).into_iter().collect()).await?;
+            engine.note_place(session, chosen(mutation).into_iter().collect()).await?;
             planned.preconditions.push(Precondition::RuleEpoch(epochs.rules));
             if !session.permit.principal().grants().is_empty() {
                 planned.preconditions.push(Precondition::GrantEpoch(epochs.grants));
@@ -341,11 +359,38 @@ fn rests(relations: &[Relation], provenance: Option<&Provenance>) -> bool {
         })
 }
 
+/// Whether a reference leads into a vault: by an id, or by the address of a resource.
 fn is_memory(reference: &str) -> bool {
-    reference.starts_with("urn:") || reference.parse::<MemoryId>().is_ok()
+    let scheme = reference.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("urn" | "yore" | "ump"))
+        || reference.parse::<MemoryId>().is_ok()
 }
 
 /// Numbers that must not have moved between judging and committing.
 pub(crate) fn epochs(found: Epochs) -> Vec<Precondition> {
     vec![Precondition::RuleEpoch(found.rules), Precondition::GrantEpoch(found.grants)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ump_070_every_way_to_name_a_memory_is_a_citation() {
+        let uuid = MemoryId::random();
+        for cited in [
+            "urn:ump:aaaa".to_owned(),
+            "URN:ump:aaaa".to_owned(),
+            uuid.to_string(),
+            format!("yore://memory/{uuid}"),
+            "yore://message/x#1".to_owned(),
+            "ump://-/urn%3Aump%3Aaaaa".to_owned(),
+            "UMP://p/urn:ump:aaaa".to_owned(),
+        ] {
+            assert!(is_memory(&cited), "{cited}");
+        }
+        for other in ["", "diary", "https://a.example/urn:ump:a", "file:///a", "note: urn"] {
+            assert!(!is_memory(other), "{other}");
+        }
+    }
 }

@@ -61,7 +61,8 @@ pub(crate) async fn after(ground: &Ground<'_>, mutation: &Mutation) -> Result<Op
         Mutation::Revise { patch, .. } => Ok(Some(revise::after(ground.target()?, patch))),
         Mutation::Relabel { change, .. } => Ok(Some(relabel::after(ground.target()?, change))),
         Mutation::Restore { number, .. } => restore::after(ground, *number).await.map(Some),
-        Mutation::Remember { .. } | Mutation::Forget { .. } | Mutation::Merge { .. } => Ok(None),
+        Mutation::Merge { strategy, .. } => merge::after(ground, *strategy),
+        Mutation::Remember { .. } | Mutation::Forget { .. } => Ok(None),
     }
 }
 
@@ -76,7 +77,7 @@ pub(crate) async fn steps(
         Mutation::Revise { patch, .. } => revise::steps(ground, patch, after),
         Mutation::Relabel { .. } => relabel::steps(ground, after),
         Mutation::Forget { depth, .. } => forget::steps(ground, *depth),
-        Mutation::Merge { strategy, .. } => merge::steps(ground, *strategy),
+        Mutation::Merge { strategy, .. } => merge::steps(ground, *strategy, after),
         Mutation::Restore { number, .. } => restore::steps(ground, *number, after).await,
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use yore_canon::hash::Sha256;
 use yore_domain::audit::{self, Actor, Outcome, Target};
 use yore_domain::grant::Verb;
-use yore_domain::{Error, MemoryId, Result, Timestamp, VaultId};
-use yore_policy::{Need, Permit, authorise, verify};
+use yore_domain::{Error, MemoryId, Result, Timestamp};
+use yore_policy::{Need, Permit, authorise};
 use yore_store::plan::Operation;
 use yore_store::{CommitError, Durability, Plan, Precondition, Snapshot, Write};
 
@@ -254,25 +254,20 @@ impl Engine {
     async fn admit(&self, call: &Call, need: Need, spending: Spending) -> Result<Session> {
         let now = self.now();
         let unknown = if need.verbs.has(Verb::Write) { Unknown::Create } else { Unknown::Refuse };
-        let (vault, actor, error) = match self.gather(call, now, unknown).await {
-            Err(error) => (VaultId::CATALOG, Actor::Unknown, error),
-            Ok(evidence) => match verify(&evidence, now) {
-                Err(error) => (evidence.vault, Actor::Unknown, error),
-                Ok(principal) => match authorise(&principal, need, now) {
-                    Ok(permit) => {
-                        let spent = match spending {
-                            Spending::Once => {
-                                self.0.budgets.spend(self.settings(), &permit, need, now)
-                            }
-                            Spending::Nothing => Ok(()),
-                        };
-                        match spent {
-                            Ok(()) => return Ok(Session { permit, now }),
-                            Err(error) => (evidence.vault, principal.actor(), error),
-                        }
+        let (vault, actor, error) = match self.believe(call, now, unknown).await {
+            Err((vault, error)) => (vault, Actor::Unknown, error),
+            Ok((evidence, principal)) => match authorise(&principal, need, now) {
+                Ok(permit) => {
+                    let spent = match spending {
+                        Spending::Once => self.0.budgets.spend(self.settings(), &permit, need, now),
+                        Spending::Nothing => Ok(()),
+                    };
+                    match spent {
+                        Ok(()) => return Ok(Session { permit, now }),
+                        Err(error) => (evidence.vault, principal.actor(), error),
                     }
-                    Err(error) => (evidence.vault, principal.actor(), error),
-                },
+                }
+                Err(error) => (evidence.vault, principal.actor(), error),
             },
         };
         let permit = self.system(vault, "record a refusal")?;

@@ -1,5 +1,6 @@
 //! What is hidden and what is missing cannot be told apart.
 
+use yore_domain::grant::{Verb, Verbs};
 use yore_domain::memory::FeedbackOutcome;
 use yore_domain::mutation::{Depth, Mutation, Patch, Relabel};
 use yore_domain::{MemoryId, VersionId};
@@ -13,7 +14,11 @@ async fn a_hidden_id_and_a_missing_id_give_the_same_answer_everywhere() {
     let hidden = vault.holds(labelled("blood pressure 120/80", "health")).await;
     let seen = vault.holds(labelled("meeting at noon", "work")).await;
     let history = vault.engine.history(&vault.owner(), hidden).await.unwrap();
-    let agent = vault.agent(|grant| grant.read = under("work")).await.call;
+    let change = |grant: &mut yore_engine::GrantRequest| {
+        grant.verbs = Verbs::of(&[Verb::Read, Verb::Write, Verb::Derive]);
+        grant.read = under("work");
+    };
+    let agent = vault.agent(change).await.call;
     let engine = &vault.engine;
     let missing = (MemoryId::random(), VersionId::random());
 

@@ -6,6 +6,7 @@
 mod audit;
 mod background;
 mod budget;
+mod consent;
 mod conversations;
 mod expire;
 mod export;
@@ -17,5 +18,6 @@ mod ranking;
 mod recall;
 mod remember;
 mod review;
+mod stated;
 mod support;
 mod undo;

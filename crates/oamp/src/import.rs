@@ -12,11 +12,11 @@ use yore_domain::mutation::Mutation;
 use yore_domain::{Error, MemoryId, Timestamp};
 use yore_engine::{BATCH, Call, Each, Reference, Wish};
 
-use crate::Oamp;
 use crate::error::Result;
 use crate::map;
 use crate::person::Person;
 use crate::wire::{self, Entry, Model, Object, Standing, Store};
+use crate::{NAME, Oamp};
 
 /// The account of an import.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Oamp {
             (Mutation::Remember { draft, id: Some(entry.id) }, Wish::default())
         };
         let changes = entries.iter().map(remember).collect();
-        let done = self.engine.mutate_all(&person.call, changes).await?;
+        let done = self.engine.mutate_all(NAME, &person.call, changes).await?;
         let mut known = Vec::new();
         for (entry, each) in entries.into_iter().zip(done) {
             match each {
@@ -158,7 +158,7 @@ impl Oamp {
         if changes.is_empty() {
             return Ok(());
         }
-        let done = self.engine.mutate_all(&person.call, changes).await?;
+        let done = self.engine.mutate_all(NAME, &person.call, changes).await?;
         for (id, each) in ids.into_iter().zip(done) {
             settle(account, id, each);
         }

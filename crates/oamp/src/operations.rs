@@ -10,12 +10,12 @@ use yore_domain::scope::Scope;
 use yore_domain::{Error, MemoryId, Timestamp, limits};
 use yore_engine::{Call, Found, Mutated, Reference, VaultInfo, VaultRef, Wish};
 
-use crate::Oamp;
 use crate::accept::Query;
 use crate::error::{Refusal, Result};
 use crate::map::{self, Kept};
 use crate::person::Person;
 use crate::wire::{self, CATEGORIES, Model, Object, Standing, joined};
+use crate::{NAME, Oamp};
 
 /// Rows of a page when the client does not say.
 const DEFAULT_LIMIT: usize = 50;
@@ -106,7 +106,7 @@ impl Oamp {
         let now = self.engine.now();
         let draft = map::draft(&entry, &person, now);
         let remember = Mutation::Remember { draft: Box::new(draft.clone()), id: Some(entry.id) };
-        let made = self.engine.mutate(&person.call, remember, Wish::default()).await;
+        let made = self.engine.mutate_as(NAME, &person.call, remember, Wish::default()).await;
         let made = made.map_err(|error| person.refuse_write(error.into()))?;
         let memory = made.memories.first().map_or(entry.id, |head| head.memory);
         let created = draft.time.created.unwrap_or(now);
@@ -231,7 +231,7 @@ impl Oamp {
                 expected: Some(head.number),
             };
             attempt += 1;
-            match self.engine.mutate(&person.call, revise, Wish::default()).await {
+            match self.engine.mutate_as(NAME, &person.call, revise, Wish::default()).await {
                 Ok(_) => {
                     let written = map::of_version(&after, &person);
                     return written.ok_or_else(|| Error::NotFound.into());
@@ -266,7 +266,7 @@ impl Oamp {
         let person = self.keeper_of(call, user, id).await?;
         let memories = vec![id.ok_or(Error::NotFound)?];
         let forget = Mutation::Forget { memories, depth: Depth::Erase, reason: None };
-        let done = self.engine.mutate(&person.call, forget, Wish::default()).await;
+        let done = self.engine.mutate_as(NAME, &person.call, forget, Wish::default()).await;
         done.map(|_| ()).map_err(|error| person.refuse_write(error.into()))
     }
 

@@ -18,7 +18,7 @@ use crate::rules;
 pub struct Facts<'a> {
     /// The memories the mutation names, as the permit's lens shows them.
     pub targets: Vec<&'a Memory>,
-    /// What the target would say afterwards, for revisions and relabellings.
+    /// What the target would say afterwards, where that may differ from what it says.
     pub after: Option<&'a Content>,
     /// The owner's rules, in order.
     pub rules: &'a [Rule],
@@ -78,9 +78,9 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             if expected.is_some_and(|number| number != target.head.number) {
                 return Err(Error::conflict("the memory was changed meanwhile"));
             }
-            facts.after.map_or(Ok(()), |after| content(permit, after))
+            afterwards(permit, facts)
         }
-        Mutation::Relabel { .. } => facts.after.map_or(Ok(()), |after| content(permit, after)),
+        Mutation::Relabel { .. } | Mutation::Restore { .. } => afterwards(permit, facts),
         Mutation::Forget { depth: Depth::Tombstone, .. } => Ok(()),
         Mutation::Forget { depth: Depth::Erase, .. } => {
             if !permit.allows(Verb::Erase) {
@@ -98,10 +98,38 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             if facts.targets.iter().any(|target| !target.head.status.is_live()) {
                 return Err(Error::NotFound);
             }
-            Ok(())
+            facts.after.map_or(Ok(()), |after| no_wider(permit, &facts.targets, after))
         }
-        Mutation::Restore { .. } => facts.after.map_or(Ok(()), |after| content(permit, after)),
     }
+}
+
+/// What a grant and consent say about what the target would say afterwards.
+fn afterwards(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
+    let Some(after) = facts.after else { return Ok(()) };
+    content(permit, after)?;
+    no_wider(permit, &facts.targets, after)
+}
+
+/// Only the owner lifts consent or opens to more eyes what was closed to them: what an agent
+/// makes of memories is as close as the closest of them.
+fn no_wider(permit: &Permit, targets: &[&Memory], after: &Content) -> Result<()> {
+    if permit.principal().agent().is_none() {
+        return Ok(());
+    }
+    let class = after.class();
+    for target in targets {
+        let (before, was) = (&target.head.content, target.head.class());
+        if !after.consent.is_within(&before.consent) {
+            return Err(Error::forbidden("only the owner may lift consent"));
+        }
+        if class.visibility > was.visibility {
+            return Err(Error::forbidden("only the owner may make it visible to more"));
+        }
+        if class.sensitivity < was.sensitivity {
+            return Err(Error::forbidden("only the owner may call it less sensitive"));
+        }
+    }
+    Ok(())
 }
 
 /// What a grant and consent say about content that would be stored.

@@ -7,7 +7,7 @@ use yore_domain::{Result, Timestamp};
 use yore_engine::{Call, Chain, Identity, Reference};
 
 use crate::map::{self, Place};
-use crate::wire::{Object, Wire};
+use crate::wire::{self, Object, Wire};
 use crate::{Ump, integrity};
 
 impl Ump {
@@ -22,7 +22,8 @@ impl Ump {
         let now = self.engine.now();
         let crosses = !identity.is_owner() && !version.content.consent.redact.is_empty();
         let mut record = map::record(version, place, identity.did(), wire, now);
-        if !crosses && let Some(signed) = original(version, place, wire, &record, now) {
+        let own = identity.did();
+        if !crosses && let Some(signed) = original(version, place, own, wire, &record, now) {
             return Ok(signed);
         }
         if crosses {
@@ -60,11 +61,12 @@ pub(crate) fn standing(chain: &Chain) -> &Version {
     chain.versions.iter().rev().find(|one| one.origin() == origin).unwrap_or(&chain.asked)
 }
 
-/// The owner's own signed bytes, while nothing about them has changed: it still says what it
-/// said, or all that was derived since is what they say, too.
+/// The owner's own signed bytes, while they say what is meant: to the model, as long as nothing
+/// was derived since, and word for word from then on.
 fn original(
     version: &Version,
     place: &Place,
+    own: &str,
     wire: Wire,
     meant: &Object,
     now: Timestamp,
@@ -77,10 +79,27 @@ fn original(
         && version.ends().is_none_or(|end| now < end);
     let mut said = record.clone();
     said.shift_remove(MEMBER);
-    if !untouched && said != *meant {
+    let same = said == *meant
+        || (untouched && reread(&record, version, own, wire, now).as_ref() == Some(meant));
+    if !same {
         return None;
     }
-    // What does not verify is not handed out as if it did.
+    // What does not verify is not handed out as if it did, nor what somebody else signed.
     let signer = integrity::verified(&record).ok()??;
-    (signer == seal.signer).then_some(record)
+    let owner = record.get("scope").and_then(|scope| scope.get("owner")?.as_str());
+    (signer == seal.signer && owner == Some(&signer)).then_some(record)
+}
+
+/// What the model makes of a record: members that it does not know are no part of it.
+fn reread(
+    record: &Object,
+    version: &Version,
+    own: &str,
+    wire: Wire,
+    now: Timestamp,
+) -> Option<Object> {
+    let said = wire::read(record).ok()?;
+    let draft = map::draft(record, &said, own, said.id.clone(), now);
+    let first = Version::first(version.memory, draft, now, version.writer.clone());
+    Some(map::record(&first, &Place::default(), own, wire, now))
 }

@@ -17,7 +17,7 @@ use crate::emit::standing;
 use crate::map::{Kept, Place};
 use crate::remember::waiting;
 use crate::wire::{Object, Wire, kind, object, text, texts};
-use crate::{Strictness, Ump, id};
+use crate::{NAME, Strictness, Ump, id};
 
 impl Ump {
     /// Carries out an operation. The carrier may fix the version; otherwise the caller says it.
@@ -130,7 +130,6 @@ impl Ump {
     }
 
     async fn forget(&self, call: &Call, input: &Object) -> Result<Value> {
-        let chain = self.named(call, input).await?;
         let reason = text(input, "reason", "reason")?
             .ok_or_else(|| Error::invalid("reason", "is required"))?;
         let depth = match input.get("hard") {
@@ -138,14 +137,30 @@ impl Ump {
             Some(Value::Bool(true)) => Depth::Erase,
             Some(_) => return Err(Error::invalid("hard", "must be true or false")),
         };
-        let place = Place::of(standing(&chain), &chain.versions, self.engine.now());
-        if let (Depth::Tombstone, Some(by)) = (depth, place.superseded_by.first()) {
-            // Whoever holds an old id must not forget what they have not seen.
-            return Err(Error::invalid("id", format!("was superseded by {by}")));
-        }
-        let memories = vec![chain.asked.memory];
+        let before = match self.engine.answered(call).await {
+            Ok(before) => before,
+            Err(Error::Held { hold }) => return Ok(waiting(hold)),
+            Err(error) => return Err(error),
+        };
+        let memory = match (self.named(call, input).await, &before) {
+            (Ok(chain), None) => {
+                let place = Place::of(standing(&chain), &chain.versions, self.engine.now());
+                if let (Depth::Tombstone, Some(by)) = (depth, place.superseded_by.first()) {
+                    // Whoever holds an old id must not forget what they have not seen.
+                    return Err(Error::invalid("id", format!("was superseded by {by}")));
+                }
+                chain.asked.memory
+            }
+            (Ok(chain), Some(_)) => chain.asked.memory,
+            // What was erased is not found any more; the engine says whether this is a retry.
+            (Err(Error::NotFound), Some(before)) => {
+                before.memories.first().ok_or(Error::NotFound)?.memory
+            }
+            (Err(error), _) => return Err(error),
+        };
+        let memories = vec![memory];
         let mutation = Mutation::Forget { memories, depth, reason: Some(reason) };
-        match self.engine.mutate(call, mutation, wish(input)?).await {
+        match self.engine.mutate_as(NAME, call, mutation, wish(input)?).await {
             Ok(mutated) => Ok(json!({"result": match mutated.effect {
                 Effect::Erased => "erased",
                 Effect::Created

@@ -13,7 +13,7 @@ use crate::error::held;
 use crate::map::{self, Kept, id_of};
 use crate::operations::{addressed, digest, wish};
 use crate::wire::{self, Object, Said, Wire, object};
-use crate::{Strictness, Ump, id, integrity};
+use crate::{NAME, Strictness, Ump, id, integrity};
 
 /// A record on its way in.
 struct Inbound {
@@ -43,6 +43,10 @@ impl Ump {
         let said = wire::read(&given)?;
         let call = &addressed(call, Some(&said.owner));
         let identity = self.engine.identify(call, Verb::Write).await?;
+        if !said.supersedes.is_empty() {
+            // What replaces a record cites it.
+            self.engine.demand(call, "remember", Verb::Derive).await?;
+        }
         match self.engine.answered(call).await {
             Ok(None) => {}
             Ok(Some(mutated)) => return self.repeated(call, input, &mutated).await,
@@ -60,7 +64,7 @@ impl Ump {
         let named = draft.version.is_some();
         let wish = Wish { aliases: alias.into_iter().collect(), ..wish(input)? };
         let mutation = Mutation::Remember { draft: Box::new(draft), id: None };
-        match self.engine.mutate(call, mutation, wish).await {
+        match self.engine.mutate_as(NAME, call, mutation, wish).await {
             Ok(mutated) if mutated.effect == Effect::Created && named => {
                 Ok(json!({"id": id, "result": "created"}))
             }
@@ -167,7 +171,10 @@ impl Ump {
         let head = mutated.memories.first().ok_or(Error::NotFound)?;
         let wanted = vec![Reference::Version(head.version)];
         let chain = self.engine.chain(call, wanted, Verb::Write).await?;
-        let asked = Kept::of(&chain.asked.content).asked;
+        let kept = Kept::of(&chain.asked.content);
+        // A successor of what its writer could not see whole keeps what was noted of another.
+        let fits = kept.id.is_none_or(|id| id::version_of(&id) == chain.asked.origin());
+        let asked = kept.asked.filter(|_| fits);
         if asked.is_some_and(|asked| asked != digest(input)) && mutated.effect != Effect::Merged {
             return Err(Error::conflict("the operation id was used for another request"));
         }

@@ -13,7 +13,7 @@ use crate::map::{self, Kept, Place, id_of, succession};
 use crate::operations::{digest, wish};
 use crate::remember::waiting;
 use crate::wire::{self, Object, Wire, object, text};
-use crate::{Ump, id};
+use crate::{NAME, Ump, id};
 
 /// How often it is tried again when the chain grew meanwhile.
 const ATTEMPTS: usize = 3;
@@ -58,28 +58,33 @@ impl Ump {
         let head = chain.versions.last().unwrap_or(prior);
         let (mut change, successor) = self.change(identity, input, patch, prior, head)?;
         let supersedes = succession(head);
-        let mut record = map::record(
-            &successor,
-            &Place::default(),
-            identity.did(),
-            Wire::V1_0,
-            self.engine.now(),
-        );
-        record.insert("supersedes".into(), supersedes.clone().into());
-        let id = id::of_content(&record);
-        let mut kept = Kept::of(&successor.content);
-        kept.id = Some(id.clone());
-        kept.supersedes.clone_from(&supersedes);
-        kept.asked = call.operation.is_some().then(|| digest(input));
-        change.foreign = kept.foreign();
-        change.version = Some(id::version_of(&id));
+        let hidden = match identity.is_owner() {
+            true => &[][..],
+            false => &prior.content.consent.redact,
+        };
+        let kept = match hidden.is_empty() {
+            true => Some(self.kept(call, identity, input, &successor, &supersedes)),
+            false => {
+                spare(hidden, patch, &mut change)?;
+                None
+            }
+        };
+        if let Some(kept) = &kept {
+            change.version = kept.id.as_deref().map(id::version_of);
+            change.foreign = kept.foreign();
+        }
         let mutation = Mutation::Revise {
             memory: head.memory,
             patch: Box::new(change),
             expected: Some(head.number),
         };
-        let mut answer = match self.engine.mutate(call, mutation, wish(input)?).await {
-            Ok(_) => json!({"id": id, "supersedes": supersedes}),
+        let mut answer = match self.engine.mutate_as(NAME, call, mutation, wish(input)?).await {
+            Ok(done) => {
+                // Of what is not seen whole no hash can be made: its version spells its id.
+                let spelled = || done.memories.first().map(|head| id::of_version(head.version));
+                let id = kept.and_then(|kept| kept.id).or_else(spelled);
+                json!({"id": id, "supersedes": supersedes})
+            }
             Err(Error::Held { hold }) => waiting(hold),
             Err(error) => return Err(error),
         };
@@ -88,6 +93,26 @@ impl Ump {
             answer["note"] = format!("{old} was superseded by {now}, which this replaces").into();
         }
         Ok(answer)
+    }
+
+    /// What is kept of a successor beside the model, with the id that follows from what it says.
+    fn kept(
+        &self,
+        call: &Call,
+        identity: &Identity,
+        input: &Object,
+        successor: &Version,
+        supersedes: &[String],
+    ) -> Kept {
+        let (place, now) = (Place::default(), self.engine.now());
+        let mut record = map::record(successor, &place, identity.did(), Wire::V1_0, now);
+        record.insert("supersedes".into(), supersedes.into());
+        Kept {
+            id: Some(id::of_content(&record)),
+            supersedes: supersedes.to_vec(),
+            asked: call.operation.is_some().then(|| digest(input)),
+            ..Kept::of(&successor.content)
+        }
     }
 
     /// What the engine is to change, and the version that will come of it.
@@ -134,11 +159,13 @@ impl Ump {
         kept.supersedes = Vec::new();
         kept.said = note(kept.said, patch, &lifecycle);
         successor.content.foreign.extend(kept.foreign());
+        // Only what changes: the rest stays as the vault has it, seen or not.
+        let was = &head.content;
         let change = Patch {
-            body: Some(body),
-            lifecycle: Some(lifecycle),
-            relations: Some(relations),
-            provenance: Some(provenance),
+            body: (body != was.body).then_some(body),
+            lifecycle: (lifecycle != was.lifecycle).then_some(lifecycle),
+            relations: (relations != was.relations).then_some(relations),
+            provenance: (provenance != was.provenance).then_some(provenance),
             valid_from: Some(successor.time.valid_from),
             valid_to: time.valid_to,
             status,
@@ -147,6 +174,34 @@ impl Ump {
         };
         Ok((change, successor))
     }
+}
+
+/// Refuses to replace what consent keeps from the caller, at least in part: it would be lost.
+fn spare(hidden: &[String], patch: &Object, change: &mut Patch) -> Result<()> {
+    let touched = |name: &str| {
+        let below =
+            |path: &String| path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        hidden.iter().any(|path| path == name || below(path))
+    };
+    let replaced = [
+        ("body", change.body.is_some()),
+        ("lifecycle", change.lifecycle.is_some()),
+        ("relations", change.relations.is_some()),
+    ];
+    if let Some((name, _)) = replaced.iter().find(|(name, replaced)| *replaced && touched(name)) {
+        let reason = format!("a part of {name} is kept from you, so only the owner replaces it");
+        return Err(Error::consent(reason));
+    }
+    let decay = patch.get("lifecycle").and_then(|given| given.get("decay"));
+    let kept = change.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.half_life.is_some());
+    if decay.is_some_and(|decay| !decay.is_null()) && !kept {
+        return Err(Error::invalid("patch.lifecycle.decay", "must be half_life: and a duration"));
+    }
+    if touched("provenance") {
+        // Who wrote it is in the version; where it came from stays as it is.
+        change.provenance = None;
+    }
+    Ok(())
 }
 
 /// The prior's lifecycle with what the patch says of it.

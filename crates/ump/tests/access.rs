@@ -253,6 +253,11 @@ async fn ump_070_what_cites_a_record_needs_derive() {
         plain(json!({"relations": [{"type": "derived_from", "target": id}]})),
         plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
             "evidence": [{"ref": id}]}})),
+        plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
+            "evidence": [{"ref": format!("ump://-/{}", id.replace(':', "%3A"))}]}})),
+        plain(json!({"provenance": {"actor": "a", "actor_kind": "model", "method": "m",
+            "evidence": [{"ref": "yore://memory/00000000-0000-4000-8000-000000000000"}]}})),
+        plain(json!({"supersedes": [id]})),
     ];
     for said in &cites {
         let refused = vault.post(&with(&["read", "write"]), "/ump/remember", said).await;
@@ -273,6 +278,46 @@ async fn ump_076_nobody_learns_whether_an_id_exists() {
     let known = vault.post("", "/ump/forget", &forget(&id)).await;
     let unknown = vault.post("", "/ump/forget", &forget("urn:ump:aaaa")).await;
     assert_eq!((known.status, known.body), (unknown.status, unknown.body));
+}
+
+#[tokio::test]
+async fn ump_076_nobody_learns_whether_an_owner_exists() {
+    let vault = trusting().await;
+    let id = vault.remember(vault.said("tea")).await;
+    let path = format!("/ump/memory/{}", id.replace(':', "%3A"));
+    let ask = async |token: &str, asked: &str| {
+        let request = axum::http::Request::get(&path)
+            .header("authorization", format!("Bearer {token}"))
+            .header("yore-vault", asked)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let reply = crate::support::reply(vault.send(request).await).await;
+        (reply.status, reply.body)
+    };
+    let vaults = vault.engine.identify(&vault.owner_call(), Verb::Read).await.unwrap();
+    let known = ["owner", vaults.did()];
+    let unknown = ["alice", "did:key:z6MkOther", "7c9f2a60-0000-4000-8000-000000000000"];
+    let strangers = [
+        "x".to_owned(),
+        "umpcap.x.y".to_owned(),
+        umpcap(&key(8), |_| {}),
+        umpcap(&key(8), |c| c["scope"] = json!({"owner": "owner"})),
+        umpcap(&key(8), |c| c["exp"] = json!("2020-01-01T00:00:00Z")),
+        umpcap(&key(9), |_| {}).replace("umpcap.", "umpcap.a"),
+    ];
+    let first = ask(&strangers[0], "alice").await;
+    assert_eq!(first.0, 401, "{}", first.1);
+    for token in &strangers {
+        for asked in known.into_iter().chain(unknown) {
+            assert_eq!(ask(token, asked).await, first, "{token} {asked}");
+        }
+    }
+    // A trusted issuer's token for somebody else is told the same of both.
+    let about = umpcap(&key(9), |c| c["scope"] = json!({"owner": "bob"}));
+    assert_eq!(ask(&about, "owner").await, ask(&about, "alice").await);
+    let late = umpcap(&key(9), |c| c["exp"] = json!("2020-01-01T00:00:00Z"));
+    assert_eq!(ask(&late, "owner").await, ask(&late, "alice").await);
+    assert_eq!(ask(&vault.owner, "owner").await.0, 200, "who has standing is let in");
 }
 
 #[tokio::test]

@@ -88,3 +88,45 @@ async fn ump_104_exports_honour_consent() {
     assert_eq!(own.records.len(), 2);
     assert!(own.records.iter().all(|record| seal::verify(record).is_ok()));
 }
+
+#[tokio::test]
+async fn ump_057_a_revision_by_who_sees_a_part_keeps_the_rest() {
+    let vault = Vault::new().await;
+    let mut said = vault.said("the door code");
+    said["body"]["structured"] = json!({"code": "1234"});
+    said["lifecycle"] = json!({"confidence": 0.5});
+    said["provenance"]["source"] = json!({"ref": "my diary"});
+    said["provenance"]["evidence"] = json!([{"ref": "a note"}]);
+    said["consent"] = json!({"redact": ["body.structured.code", "provenance.source"]});
+    let id = vault.remember(said).await;
+    let agent = vault.agent("scheduler", &[Verb::Read, Verb::Write, Verb::Derive]).await;
+    let body = json!({"id": id, "patch": {"body": {"text": "the back door code"}}});
+    let refused = vault.post(&agent, "/ump/revise", &body).await;
+    assert_eq!(refused.refusal(), (400, "consent_violation"), "it would lose the code");
+    assert!(refused.body.to_string().contains("body"), "{}", refused.body);
+
+    let sure = json!({"id": id, "patch": {"lifecycle": {"confidence": 0.9}}});
+    let retry = async || {
+        let request = axum::http::Request::post("/ump/revise")
+            .header("authorization", format!("Bearer {agent}"))
+            .header("content-type", "application/json")
+            .header("yore-operation-id", "op-1")
+            .body(axum::body::Body::from(sure.to_string()))
+            .unwrap();
+        crate::support::reply(vault.send(request).await).await.ok()
+    };
+    let answer = retry().await;
+    assert_eq!(answer["supersedes"], json!([id]), "{answer}");
+    assert_eq!(retry().await, answer, "a retry gets the same answer");
+    let new = answer["id"].as_str().unwrap();
+    let own = vault.record(&vault.owner, new).await.ok()["record"].clone();
+    assert_eq!(own["lifecycle"]["confidence"], 0.9);
+    assert_eq!(own["body"]["structured"]["code"], "1234", "{own}");
+    assert_eq!(own["provenance"]["source"]["ref"], "my diary", "{own}");
+    assert_eq!(own["provenance"]["evidence"][0]["ref"], "a note");
+    assert_eq!(own["supersedes"], json!([id]));
+    let copy = vault.record(&agent, new).await.ok()["record"].clone();
+    assert!(!copy.to_string().contains("1234") && !copy.to_string().contains("diary"), "{copy}");
+    let prior = vault.record(&vault.owner, &id).await.ok()["record"].clone();
+    assert_eq!(prior["superseded_by"], json!([new]));
+}

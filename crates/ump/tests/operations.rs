@@ -431,3 +431,30 @@ async fn a_retry_under_the_same_operation_id_doubles_nothing() {
     let record = vault.record(&vault.owner, first["id"].as_str().unwrap()).await.ok();
     assert_eq!(record["record"]["time"]["observed"], NOW_TEXT, "nothing was merged either");
 }
+
+#[tokio::test]
+async fn ump_052_a_retried_forget_gets_the_first_answer_though_nothing_is_left() {
+    let vault = Vault::new().await;
+    for (hard, result) in [(true, "erased"), (false, "tombstoned")] {
+        let id = vault.remember(vault.said(&format!("tea {hard}"))).await;
+        let forget = json!({"id": id, "reason": "r", "hard": hard});
+        let retry = async |body: &serde_json::Value| {
+            let request = axum::http::Request::post("/ump/forget")
+                .header("authorization", format!("Bearer {}", vault.owner))
+                .header("content-type", "application/json")
+                .header("yore-operation-id", format!("forget-{hard}"))
+                .body(axum::body::Body::from(body.to_string()))
+                .unwrap();
+            crate::support::reply(vault.send(request).await).await
+        };
+        for _ in 0..2 {
+            assert_eq!(retry(&forget).await.ok(), json!({"result": result}));
+        }
+        let other = json!({"id": id, "reason": "another", "hard": hard});
+        assert_eq!(retry(&other).await.refusal(), (400, "invalid_record"), "another request");
+        if hard {
+            let plain = vault.post(&vault.owner, "/ump/forget", &forget).await;
+            assert_eq!(plain.refusal(), (404, "not_found"), "without an operation id it is gone");
+        }
+    }
+}

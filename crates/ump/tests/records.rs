@@ -179,3 +179,31 @@ async fn what_another_surface_wrote_is_a_record_too() {
     assert_ne!(head["id"], json!(id), "another statement has another id");
     assert_eq!(head["supersedes"], json!([id]));
 }
+
+#[tokio::test]
+async fn ump_035_signed_bytes_are_handed_on_only_for_what_they_say() {
+    let vault = Vault::new().await;
+    let true_word = signed(3, |_| {});
+    // Somebody put the owner's bytes beside other words.
+    let mut forged = yore_domain::memory::Draft::text("tea, three sugars");
+    forged.content.seal = Some(yore_domain::memory::Seal {
+        format: "ump/1.0".into(),
+        bytes: true_word.to_string(),
+        signer: did_of(&key(3)),
+        by_owner: true,
+    });
+    let remember = yore_domain::mutation::Mutation::Remember { draft: Box::new(forged), id: None };
+    let made = vault.engine.mutate(&vault.owner_call(), remember, Default::default()).await;
+    let id = yore_ump::id::of_version(made.unwrap().memories[0].version);
+    let back = vault.record(&vault.owner, &id).await.ok()["record"].clone();
+    assert_eq!(back["body"]["text"], "tea, three sugars");
+    assert_eq!(seal::verify(&object(&back)).unwrap().signer.as_str(), vault.did);
+    // The true word comes back to the last byte, with members that nobody here knows.
+    let odd = signed(3, |record| {
+        record["id"] = json!("urn:ump:odd");
+        record["x-note"] = json!({"kept": true});
+    });
+    vault.post(&vault.owner, "/ump/remember", &odd).await.ok();
+    let back = vault.record(&vault.owner, "urn:ump:odd").await.ok()["record"].clone();
+    assert_eq!(back, odd);
+}

@@ -9,11 +9,12 @@ use yore_client::api;
 use yore_client::input::{self, Nothing};
 use yore_domain::query::Filter;
 use yore_server::config::{Publish, published};
-use yore_ump::files::Format;
+use yore_ump::files::{self, Format};
+use yore_ump::wire::Object;
 
 use super::export::{format, into_directory, into_file, request};
 use crate::app::{App, Session};
-use crate::failure::{Failure, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::file;
 use crate::output::GOOD;
 use crate::ump::send;
@@ -27,7 +28,8 @@ Examples:
   yore publish --reads on
 
 Writes the memories that are public, in visibility and in sensitivity, as signed records, and the
-manifest .well-known/ump.json that lists them; what is no longer public is gone from the files. The
+manifest .well-known/ump.json that lists them; what is no longer public is gone from the files, and
+so are the files of a form that is no longer listed. The
 [publish] section of the configuration names directory, url and formats for both this command and
 the server's own manifest. With --reads anybody may read public memories from the running server,
 or no longer.")]
@@ -73,8 +75,14 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     };
     let publish = Publish { directory: None, url: args.at.or(configured.url), formats };
     std::fs::create_dir_all(&directory).map_err(Failure::file(directory.display()))?;
+    let listed: Vec<Format> = publish.exports()?.into_iter().map(|(format, _)| format).collect();
+    let stale = stale(&directory, &listed)?;
+    let memories = directory.join(published(Format::Markdown));
+    if listed.contains(&Format::Markdown) && held(&memories)?.others {
+        return Err(foreign(&memories));
+    }
     let asked = request(&Filter::default(), "public", false);
-    for (format, _) in publish.exports()? {
+    for format in listed {
         let place = directory.join(published(format));
         match format {
             Format::Markdown => replaced(app, &mut session, &asked, &place).await?,
@@ -83,6 +91,13 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
                 readable(&place)?;
             }
         }
+    }
+    for place in stale {
+        let removed = match place.is_dir() {
+            true => std::fs::remove_dir_all(&place),
+            false => std::fs::remove_file(&place),
+        };
+        removed.map_err(Failure::file(place.display()))?;
     }
     let manifest = manifest(&mut session, &publish).await?;
     let place = directory.join(".well-known");
@@ -95,6 +110,73 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     app.out.either(&manifest, |_| {
         app.out.line(format!("{GOOD}published{GOOD:#}  {}", directory.display()))
     })
+}
+
+/// What was published here before in a form that is no longer listed: a copy that nobody keeps up
+/// to date may hold what is public no more. What is not ours is left alone or refused.
+fn stale(directory: &Path, listed: &[Format]) -> Result<Vec<PathBuf>> {
+    let mut stale = Vec::new();
+    for format in Format::ALL.into_iter().filter(|format| !listed.contains(format)) {
+        let place = directory.join(published(format));
+        let ours = match format {
+            Format::Markdown => match held(&place)? {
+                Held { records: true, others: true } => return Err(foreign(&place)),
+                Held { records, .. } => records,
+            },
+            Format::Json | Format::Ndjson if !place.exists() => false,
+            Format::Json | Format::Ndjson => {
+                let read = std::fs::read_to_string(&place);
+                let text = read.map_err(Failure::file(place.display()))?;
+                let records = files::parse(&text, format).map_err(|_| foreign(&place))?;
+                if !records.iter().all(is_public) {
+                    return Err(foreign(&place));
+                }
+                true
+            }
+        };
+        if ours {
+            stale.push(place);
+        }
+    }
+    Ok(stale)
+}
+
+fn is_public(record: &Object) -> bool {
+    let visibility = record.get("scope").and_then(|scope| scope.get("visibility"));
+    visibility.is_some_and(|visibility| visibility == "public")
+}
+
+/// What a directory holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// Files of records.
+    records: bool,
+    /// Anything else.
+    others: bool,
+}
+
+fn held(place: &Path) -> Result<Held> {
+    let failed = || Failure::file(place.display());
+    let entries = match std::fs::read_dir(place) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Held::default()),
+        Err(error) => return Err(failed()(error)),
+    };
+    let mut held = Held::default();
+    for entry in entries {
+        let entry = entry.map_err(failed())?;
+        let plain = entry.file_type().map_err(failed())?.is_file();
+        match plain && entry.file_name().to_string_lossy().ends_with(".ump.md") {
+            true => held.records = true,
+            false => held.others = true,
+        }
+    }
+    Ok(held)
+}
+
+fn foreign(place: &Path) -> Failure {
+    let what = format!("{} holds what was not published from here", place.display());
+    Failure::new(Exit::Conflict, what).hint("move it away, or name another directory")
 }
 
 /// Writes a directory of files in place of the one before, which may hold what is public no more.

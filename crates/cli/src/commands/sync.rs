@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde::Serialize;
 use serde_json::json;
-use yore_client::api::{self, DryRun, Item};
+use yore_client::api::{self, DryRun};
 use yore_client::input::{self, Nothing};
 use yore_domain::HoldId;
 use yore_domain::hold::HoldState;
@@ -140,8 +140,9 @@ async fn pass(session: &mut Session<'_>, folder: &mut Folder) -> Result<Sum> {
     let vault = listed(session, folder, &mut sum).await?;
     let (seen, wrong) = folder.scan()?;
     sum.problems.extend(wrong.into_iter().map(|(item, reason)| Skipped { item, reason }));
+    let moved = inbound(session, folder, &vault, &seen, &mut sum).await?;
+    // What could not be taken over stays as it is.
     let unread: Vec<String> = sum.problems.iter().map(|one| one.item.clone()).collect();
-    let moved = inbound(session, folder, &vault, &seen, &unread, &mut sum).await?;
     folder.save()?;
     let vault = match moved {
         true => listed(session, folder, &mut Sum::default()).await?,
@@ -203,10 +204,10 @@ async fn inbound(
     folder: &mut Folder,
     vault: &BTreeMap<String, Entry>,
     seen: &BTreeMap<String, Seen>,
-    unread: &[String],
     sum: &mut Sum,
 ) -> Result<bool> {
     let mut moved = false;
+    let unread: Vec<String> = sum.problems.iter().map(|one| one.item.clone()).collect();
     let mut names: Vec<String> = folder.state.files.keys().chain(seen.keys()).cloned().collect();
     names.sort();
     names.dedup();
@@ -215,6 +216,10 @@ async fn inbound(
         let entry = paired(folder, vault, &name, file);
         let known = folder.state.files.get(&name).cloned();
         let step = step(known.as_ref(), file, entry);
+        if let Some(reason) = file.and_then(|file| misread(step, known.as_ref(), file, entry)) {
+            sum.problems.push(Skipped { item: name, reason });
+            continue;
+        }
         let done = match (step, file) {
             (Step::TakeIn, Some(file)) => {
                 moved = true;
@@ -256,6 +261,31 @@ async fn inbound(
     Ok(moved)
 }
 
+/// Why a file that changed cannot be taken over without losing what a person wrote there.
+fn misread(
+    step: Step,
+    known: Option<&Known>,
+    file: &Seen,
+    entry: Option<&Entry>,
+) -> Option<String> {
+    let vault = entry.map(|entry| &entry.record);
+    let changes = match step {
+        Step::TakeIn | Step::Revise | Step::Propose => true,
+        Step::Settle => false,
+        Step::Rest
+        | Step::Wait
+        | Step::Drop
+        | Step::Write
+        | Step::Remove
+        | Step::ProposeForgetting => return None,
+    };
+    if let Some(member) = folder::unknown(&file.record, vault).filter(|_| changes) {
+        return Some(format!("{member} is no member of a record and would be lost"));
+    }
+    folder::overreach(known, file, vault)
+        .map(|member| format!("{member} cannot be changed in a file"))
+}
+
 fn step(known: Option<&Known>, file: Option<&Seen>, entry: Option<&Entry>) -> Step {
     let record = entry.map(|entry| files::fingerprint(&entry.record));
     let same = match (file, entry) {
@@ -266,7 +296,8 @@ fn step(known: Option<&Known>, file: Option<&Seen>, entry: Option<&Entry>) -> St
 }
 
 async fn take_in(session: &mut Session<'_>, name: &str, file: &Seen) -> Result<Known> {
-    let known = Known { file: file.print.clone(), ..Known::default() };
+    let fixed = folder::fixed_print(&file.record);
+    let known = Known { file: file.print.clone(), fixed, ..Known::default() };
     if file.record.contains_key("id") {
         let now = session.now();
         let did = session.call::<api::Whoami>(Nothing {}).await?.did;
@@ -274,17 +305,14 @@ async fn take_in(session: &mut Session<'_>, name: &str, file: &Seen) -> Result<K
         if let Some((_, error)) = refused.into_iter().next() {
             return Err(Failure::usage(error.to_string()));
         }
-        let memory = items.first().and_then(|item| match item {
-            Item::Memory { versions } => versions.first().map(|one| one.memory.to_string()),
-            Item::Conversation { .. } | Item::Profile(_) => None,
-        });
         let done =
             session.change::<api::Import>(input::Import { items, dry_run: DryRun::No }).await?;
         if let Some((_, reason)) = done.rejected.into_iter().next() {
             return Err(Failure::usage(reason));
         }
         // Merged into another memory, held, or known and forgotten: the file has none here.
-        return Ok(Known { memory: memory.filter(|_| done.imported == 1), ..known });
+        let memory = done.memories.first().map(ToString::to_string);
+        return Ok(Known { memory, ..known });
     }
     let mut record = file.record.clone();
     let scope = record.entry("scope").or_insert_with(|| json!({}));
@@ -332,17 +360,21 @@ async fn change(
     };
     let hold = answer["reason"].as_str().and_then(|why| why.strip_prefix("pending_approval:"));
     let memory = entry.map(|entry| entry.memory.clone()).or(before.memory);
+    let fixed = match before.fixed.is_empty() {
+        true => folder::fixed_print(&file.record),
+        false => before.fixed,
+    };
     let record = entry.map_or(before.record, |entry| files::fingerprint(&entry.record));
     match hold {
         Some(hold) => {
             sum.proposed += 1;
             let proposed = Proposed { file: Some(file.print.clone()), hold: hold.to_owned() };
-            Ok(Known { memory, file: before.file, record, proposed: Some(proposed) })
+            Ok(Known { memory, file: before.file, record, fixed, proposed: Some(proposed) })
         }
         None => {
             sum.revised += 1;
             // The vault's new record differs from the one noted, so the file is written anew.
-            Ok(Known { memory, file: file.print.clone(), record, proposed: None })
+            Ok(Known { memory, file: file.print.clone(), record, fixed, proposed: None })
         }
     }
 }
@@ -419,8 +451,9 @@ fn outbound(
                         sum.written += 1;
                     }
                     let memory = Some(entry.memory.clone());
-                    let known =
-                        Known { memory, record: print.clone(), file: print, proposed: None };
+                    let fixed = folder::fixed_print(&entry.record);
+                    let (record, file) = (print.clone(), print);
+                    let known = Known { memory, file, record, fixed, proposed: None };
                     folder.state.files.insert(name.clone(), known);
                 }
             }

@@ -150,12 +150,10 @@ impl Probe {
                 }
                 fault
             }
-            Way::Mcp(_) => match Tools::open(stranger, &self.mcp).await? {
-                Err(_) => Ok(()),
-                Ok(tools) => {
-                    let answer = Way::Mcp(tools).call("get", &json!({"id": id})).await?;
-                    refused(&answer, &["unauthorized", "not_found"], "get")
-                }
+            // MCP tells a host to authorise by the status of the request, before any tool.
+            Way::Mcp(_) => match Tools::greet(stranger, &self.mcp).await? {
+                401 => Ok(()),
+                status => Err(format!("initialize answers {status} instead of 401")),
             },
         };
         self.take_back(way, &id).await?;
@@ -187,7 +185,8 @@ impl Probe {
                 Some(frame) if frame.contains("<ump:memory") => {
                     whole(&frame).map_err(|why| format!("the server's prompt {why}"))
                 }
-                Some(_) | None => Ok(()),
+                Some(_) => Err("the server's prompt has no frame".to_owned()),
+                None => Ok(()),
             }))
     }
 

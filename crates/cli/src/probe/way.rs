@@ -137,24 +137,29 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Opens a session and lists the tools.
-    pub(crate) async fn open(
-        client: Client,
-        path: &str,
-    ) -> Result<std::result::Result<Self, String>> {
-        let mut tools = Self {
+    /// Asks for a session and returns the status of the answer.
+    pub(crate) async fn greet(client: Client, path: &str) -> Result<u16> {
+        let (answer, _) = Self::at(client, path).ask("initialize", hello()).await?;
+        Ok(answer.status)
+    }
+
+    fn at(client: Client, path: &str) -> Self {
+        Self {
             client,
             path: path.to_owned(),
             session: None,
             asked: Arc::default(),
             names: Vec::new(),
-        };
-        let hello = json!({
-            "protocolVersion": VERSION,
-            "capabilities": {},
-            "clientInfo": {"name": "yore-conformance", "version": env!("CARGO_PKG_VERSION")},
-        });
-        let answer = tools.ask("initialize", hello).await?;
+        }
+    }
+
+    /// Opens a session and lists the tools.
+    pub(crate) async fn open(
+        client: Client,
+        path: &str,
+    ) -> Result<std::result::Result<Self, String>> {
+        let mut tools = Self::at(client, path);
+        let answer = tools.ask("initialize", hello()).await?;
         if !answer.1["result"]["protocolVersion"].is_string() {
             return Ok(Err(format!("no MCP server: status {}", answer.0.status)));
         }
@@ -222,6 +227,14 @@ impl Tools {
         }
         send(&self.client, Method::POST, &self.path, &headers, message.to_string().into()).await
     }
+}
+
+fn hello() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "yore-conformance", "version": env!("CARGO_PKG_VERSION")},
+    })
 }
 
 /// The answer to a request, alone or among server-sent events.

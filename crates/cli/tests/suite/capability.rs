@@ -105,6 +105,13 @@ fn ump_070_the_same_token_opens_that_much_of_a_server() {
             "/api/v1/export",
             json!({"filter": {}, "page": {"limit": 10, "after": null, "offset": 0, "order": "oldest_first"}}),
         ),
+        ("/api/v1/import", json!({"items": []})),
+        ("/api/v1/relabel", json!({"memory": scene.inside, "change": {"consent": {}}})),
+        (
+            "/api/v1/merge",
+            json!({"canonical": scene.inside, "duplicates": [scene.outside], "strategy": "merge_content"}),
+        ),
+        ("/api/v1/attachment", json!("bytes")),
     ] {
         let (status, answer) = ask(&url, token, &format!("POST {path}"), &body.to_string());
         assert_eq!(status, 403, "{path}: {answer}");
@@ -134,7 +141,7 @@ fn ump_070_the_same_token_opens_that_much_of_a_server() {
 }
 
 /// Calls tools over a pair of functions that carry one message each.
-fn tools(mut send: impl FnMut(Value) -> Value) {
+fn tools(inside: &str, mut send: impl FnMut(Value) -> Value) {
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "host", "version": "1"}});
     send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
@@ -148,6 +155,9 @@ fn tools(mut send: impl FnMut(Value) -> Value) {
     assert!(!found.to_string().contains("tea outside"), "{found}");
     for (name, arguments) in [
         ("ump.remember", json!({"body": {"text": "more"}, "scope": {"project": "x"}})),
+        ("ump.revise", json!({"id": inside, "patch": {"body": {"text": "y"}}})),
+        ("ump.forget", json!({"id": inside, "reason": "z"})),
+        ("ump.feedback", json!({"id": inside, "outcome": "followed"})),
         ("ump.audit", json!({})),
     ] {
         let refused = call(2, name, arguments);
@@ -165,7 +175,7 @@ fn ump_070_the_same_token_opens_that_much_of_mcp_over_http() {
     let scene = Scene::new();
     let server = scene.home.serve();
     let mut session = String::new();
-    tools(|message| {
+    tools(&scene.inside, |message| {
         let (head, body) = crate::common::exchange(
             &server.url(),
             &scene.token,
@@ -198,7 +208,7 @@ fn ump_070_the_same_token_opens_that_much_of_mcp_over_stdio() {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    tools(|message| {
+    tools(&scene.inside, |message| {
         writeln!(stdin, "{message}").unwrap();
         let Some(id) = message.get("id") else { return Value::Null };
         loop {
@@ -226,7 +236,7 @@ fn ump_077_a_capability_token_says_no_less_than_it_was_asked_to() {
         );
     check(&home.run(&["list", "--token", token.trim()]), 4, &["audience"]);
     let entries = home.json(&["audit", "list"]);
-    assert!(entries.to_string().contains("grant.sign"), "signing leaves its entry");
+    assert!(entries.to_string().contains("grant.capability"), "signing leaves its entry");
     // A server that answers by that name takes it.
     let mut command = home.command(&["list", "--token", token.trim()]);
     let output = command.env("YORE_AUDIENCES", "https://else.example").output().unwrap();

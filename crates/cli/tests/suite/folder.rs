@@ -136,6 +136,143 @@ fn what_cannot_be_read_or_changed_is_named_and_left_alone() {
 }
 
 #[test]
+fn notes_that_name_files_elsewhere_are_refused() {
+    let home = Home::new();
+    home.remember(&["tea, no sugar"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    home.ok(&["sync", dir]);
+    let outside = home.path("outside.ump.md");
+    let file = records(&place).remove(0);
+    std::fs::copy(&file, &outside).unwrap();
+    let notes = place.join(".yore-sync.json");
+    let text = std::fs::read_to_string(&notes).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    for elsewhere in ["../outside.ump.md", outside.to_str().unwrap(), "a/b.ump.md", "x.txt"] {
+        std::fs::write(&notes, text.replace(name, elsewhere)).unwrap();
+        home.fails(&["sync", dir], 2, &["no record beside it", "remove it"]);
+    }
+    assert!(outside.exists());
+}
+
+#[test]
+fn what_a_file_cannot_say_is_named_and_the_file_stays() {
+    let home = Home::new();
+    let id = home.remember(&["tea, no sugar"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    home.ok(&["sync", dir]);
+    let file = holding(&place, "tea, no sugar");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let named = |member: &str| {
+        let ended = home.run(&["sync", dir, "--json"]);
+        check(&ended, 1, &["1 file has problems"]);
+        let sum: Value = serde_json::from_str(&ended.out).unwrap();
+        assert!(sum["problems"].to_string().contains(member), "{member}: {sum}");
+        assert_eq!((&sum["written"], &sum["revised"]), (&json!(0), &json!(0)), "{sum}");
+    };
+    let record: Value = serde_json::from_str(before.split("---").nth(1).unwrap()).unwrap();
+    let created = record["time"]["created"].as_str().unwrap();
+    for member in ["created", "valid_from", "observed"] {
+        let line = format!("\"{member}\": \"{created}\"");
+        edit(&file, &line, &format!("\"{member}\": \"2020-01-01T00:00:00Z\""));
+        let edited = std::fs::read_to_string(&file).unwrap();
+        named(&format!("time.{member} cannot be changed in a file"));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), edited, "left alone");
+        std::fs::write(&file, &before).unwrap();
+    }
+    edit(&file, "\"actor_kind\": \"user\"", "\"actor_kind\": \"model\"");
+    named("provenance cannot be changed in a file");
+    // Also when the vault moved on meanwhile and says the same.
+    home.ok(&["remember", "tea, no sugar"]);
+    let edited = std::fs::read_to_string(&file).unwrap();
+    named("cannot be changed in a file");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), edited, "left alone");
+    std::fs::write(&file, &before).unwrap();
+    home.ok(&["sync", dir]);
+
+    let new = place.join("new.ump.md");
+    let text = "---\nkind: semantic\ntags: [a, b]\ntitle: Tea\n---\n\nGreen tea.\n";
+    std::fs::write(&new, text).unwrap();
+    named("tags is no member of a record");
+    assert_eq!(std::fs::read_to_string(&new).unwrap(), text, "kept as it is");
+    assert_eq!(home.all(), ["tea, no sugar"]);
+    std::fs::write(&new, "---\nkind: semantic\n---\n\nGreen tea.\n").unwrap();
+    assert_eq!(home.json(&["sync", dir])["taken_in"], 1);
+    assert_eq!(home.json(&["history", &id])[0]["body"]["text"], "tea, no sugar");
+}
+
+#[test]
+fn an_edited_text_stays_true_for_as_long_as_it_was() {
+    let home = Home::new();
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    std::fs::create_dir(&place).unwrap();
+    let times = "time: {created: '2021-01-01T00:00:00Z', valid_from: '2020-01-01T00:00:00Z', valid_to: '2021-01-01T00:00:00Z'}";
+    let text = format!("---\nkind: semantic\n{times}\n---\n\nI lived in Bern.\n");
+    std::fs::write(place.join("bern.ump.md"), text).unwrap();
+    assert_eq!(home.json(&["sync", dir])["taken_in"], 1);
+    let file = holding(&place, "Bern");
+    edit(&file, "I lived in Bern.", "I lived in Basel.");
+    let sum = home.json(&["sync", dir]);
+    assert_eq!(sum["revised"], 1, "{sum}");
+    let listed = home.json(&["list", "--all"]);
+    let head = &listed["head"];
+    assert_eq!(head["body"]["text"], "I lived in Basel.", "{listed}");
+    assert_eq!(head["time"]["valid_to"], 1_609_459_200_000_000_u64, "{listed}");
+    assert_eq!(head["time"]["valid_from"], 1_577_836_800_000_000_u64, "{listed}");
+    edit(&holding(&place, "Basel"), "\"valid_to\": \"2021-01-01T00:00:00Z\"", "\"valid_to\": null");
+    assert_eq!(home.json(&["sync", dir])["revised"], 1);
+    assert!(home.json(&["list", "--all"])["head"]["time"].get("valid_to").is_none());
+}
+
+#[test]
+fn a_file_that_changes_while_a_person_decides_is_proposed_again() {
+    let home = Home::new();
+    let id = home.remember(&["the code is 1"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    home.ok(&["sync", dir]);
+    let file = holding(&place, "the code is 1");
+    edit(&file, "the code is 1", "the code is 2");
+    home.ok(&["revise", &id, "the code is 3"]);
+    assert_eq!(home.json(&["sync", dir])["proposed"], 1);
+    edit(&file, "the code is 2", "the code is 4");
+    let again = home.json(&["sync", dir]);
+    assert_eq!((&again["proposed"], &again["revised"]), (&json!(1), &json!(0)), "{again}");
+    assert_eq!(home.all(), ["the code is 3"], "nobody decided yet");
+    assert_eq!(home.json(&["review", "list"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_agent_that_keeps_a_directory_in_step_loses_no_file() {
+    let (home, other) = (Home::new(), Home::new());
+    other.remember(&["tea, no sugar"]);
+    let place = home.path("memory");
+    let dir = place.to_str().unwrap();
+    other.ok(&["export", "--format", "ump.md", "--out", dir]);
+    let urn = {
+        let text = std::fs::read_to_string(holding(&place, "tea")).unwrap();
+        let record: Value = serde_json::from_str(text.split("---").nth(1).unwrap()).unwrap();
+        record["id"].as_str().unwrap().to_owned()
+    };
+    let server = home.serve();
+    let token = home.ok(&["token", "issue", "--verbs", "read,write,export,derive"]);
+    let token = token.trim();
+    let first = home.json(&["sync", dir, "--token", token]);
+    assert_eq!((&first["taken_in"], &first["removed"]), (&json!(1), &json!(0)), "{first}");
+    for _ in 0..2 {
+        let next = home.json(&["sync", dir, "--token", token]);
+        assert_eq!((&next["unchanged"], &next["removed"]), (&json!(1), &json!(0)), "{next}");
+        holding(&place, "tea, no sugar");
+        assert_eq!(records(&place).len(), 1);
+    }
+    let path = format!("GET /ump/memory/{}", urn.replace(':', "%3A"));
+    let (status, body) = crate::common::ask(&server.url(), token, &path, "");
+    assert!(status == 200 && body.contains("tea, no sugar"), "{status} {body}");
+}
+
+#[test]
 fn a_watched_directory_follows_both_sides() {
     let home = Home::new();
     let _server = home.serve();

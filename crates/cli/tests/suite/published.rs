@@ -57,6 +57,36 @@ fn ump_106_what_is_public_is_written_with_its_manifest_and_nothing_else_is() {
 }
 
 #[test]
+fn ump_106_forms_that_are_no_longer_listed_leave_no_copy_and_nothing_else_goes() {
+    let home = Home::new();
+    let server = home.serve();
+    let token = home.ok(&["token", "owner"]);
+    post(&server.url(), token.trim(), "/ump/remember", &record("how this builds", "public"));
+    let site = home.path("site");
+    let dir = site.to_str().unwrap();
+    let publish = |forms: &str| home.ok(&["publish", dir, "--format", forms]);
+    publish("ump.json,ndjson,ump.md");
+    let there = |name: &str| site.join(name).exists();
+    assert!(there("memories.ump.json") && there("memories.ndjson") && there("memories"));
+    publish("ump.json");
+    assert!(there("memories.ump.json") && !there("memories.ndjson") && !there("memories"));
+    publish("ndjson");
+    assert!(!there("memories.ump.json") && there("memories.ndjson"));
+
+    // What was not published from here is not touched.
+    let own = site.join("memories");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(own.join("diary.txt"), "mine").unwrap();
+    publish("ndjson");
+    home.fails(&["publish", dir, "--format", "ump.md"], 6, &["memories", "not published"]);
+    assert_eq!(std::fs::read_to_string(own.join("diary.txt")).unwrap(), "mine");
+    let private = json!([{"ump": "1.0", "scope": {"visibility": "private"}}]).to_string();
+    std::fs::write(site.join("memories.ump.json"), &private).unwrap();
+    home.fails(&["publish", dir, "--format", "ndjson"], 6, &["memories.ump.json"]);
+    assert_eq!(std::fs::read_to_string(site.join("memories.ump.json")).unwrap(), private);
+}
+
+#[test]
 fn ump_060_strangers_are_answered_once_the_owner_says_so() {
     let home = Home::new();
     let server = home.serve();

@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Mutate, Mutated, Weighed, Wish, done, epochs, held, targets};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
+use crate::stated::stated;
 
 /// Changes of one batch.
 pub const BATCH: usize = 500;
@@ -39,17 +40,20 @@ pub enum Each {
 #[derive(Debug, Serialize)]
 struct Batch {
     changes: Vec<(Mutation, Wish)>,
+    #[serde(skip)]
+    dialect: &'static str,
 }
 
 impl Engine {
-    /// Carries out a batch of changes as an import, and says of each what became of it. No two
-    /// may touch the same memory.
+    /// Carries out a batch of changes on behalf of a dialect as an import, and says of each what
+    /// became of it. No two may touch the same memory.
     pub async fn mutate_all(
         &self,
+        dialect: &'static str,
         call: &Call,
         changes: Vec<(Mutation, Wish)>,
     ) -> Result<Vec<Each>> {
-        self.act(call, &Batch { changes }).await
+        self.act(call, &Batch { changes, dialect }).await
     }
 }
 
@@ -83,6 +87,7 @@ impl Act for Batch {
                 session,
                 snapshot,
                 attempt,
+                dialect: self.dialect,
                 touched: BTreeSet::new(),
                 planned: Planned::done(Vec::new(), Vec::new()),
             };
@@ -123,13 +128,16 @@ struct Planning<'a> {
     session: &'a Session,
     snapshot: &'a dyn Snapshot,
     attempt: Attempt,
+    dialect: &'static str,
     touched: BTreeSet<MemoryId>,
     planned: Planned<Vec<Each>>,
 }
 
 impl Planning<'_> {
     async fn one(&mut self, mutation: &Mutation, wish: &Wish) -> Result<Each> {
-        let alone = Mutate { mutation: mutation.clone(), wish: wish.clone() };
+        let mutation = &*stated(self.session, Some(self.dialect), mutation);
+        let dialect = Some(self.dialect);
+        let alone = Mutate { mutation: mutation.clone(), wish: wish.clone(), dialect };
         alone.validate()?;
         let permit = &self.session.permit;
         if let Some(verb) = alone.need().verbs.iter().find(|verb| !permit.allows(*verb)) {

@@ -5,8 +5,8 @@ use yore_domain::memory::Version;
 use yore_domain::{Error, Result};
 use yore_policy::Need;
 
-use super::get::{Reference, find, target};
-use super::shown::shown;
+use super::get::{Reference, find, shown_chain, target};
+use super::shown::{shown, standing};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::Trace;
@@ -30,10 +30,11 @@ impl Engine {
                 for reference in wanted {
                     let Some(memory) = find(session, snapshot, reference).await? else { continue };
                     let versions = snapshot.history(memory.head.memory).await?;
-                    let versions = versions.into_iter().filter_map(|one| shown(session, one));
-                    let asked = shown(session, memory.head).ok_or(Error::NotFound)?;
+                    let consent = standing(session, snapshot, memory.head.memory).await?;
+                    let asked = shown(session, memory.head, &consent).ok_or(Error::NotFound)?;
                     let trace = Trace { targets: vec![target(&asked)], ..Trace::default() };
-                    return Ok((Chain { asked, versions: versions.collect() }, trace));
+                    let versions = shown_chain(session, versions);
+                    return Ok((Chain { asked, versions }, trace));
                 }
                 Err(Error::NotFound)
             })

@@ -12,8 +12,9 @@ use yore_domain::{ConversationId, MemoryId, Result, Timestamp, limits};
 use yore_policy::Need;
 use yore_store::Snapshot;
 
+use super::get::shown_chain;
 use super::list::bounded;
-use super::shown::{shown, shown_memory};
+use super::shown::{shown_memory, standing_of};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -95,12 +96,15 @@ async fn heads(
     page: &PageRequest,
 ) -> Result<Page<Memory>> {
     let found = snapshot.memories(filter, page).await?;
-    let items = found
-        .items
-        .into_iter()
-        .filter(|memory| session.is_owner() || memory.head.content.consent.allows_export())
-        .filter_map(|memory| shown_memory(session, memory))
-        .collect();
+    let mut items = Vec::with_capacity(found.items.len());
+    for memory in found.items {
+        let consent = standing_of(session, snapshot, filter, &memory).await?;
+        if session.is_owner()
+            || (consent.allows_export() && memory.head.content.consent.allows_export())
+        {
+            items.extend(shown_memory(session, memory, &consent));
+        }
+    }
     Ok(Page { items, next: found.next })
 }
 
@@ -133,7 +137,8 @@ async fn memories(
     let found = snapshot.memories(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
-        if session.is_owner() || memory.head.content.consent.allows_export() {
+        let consent = standing_of(session, snapshot, filter, &memory).await?;
+        if session.is_owner() || consent.allows_export() {
             items.extend(whole(session, snapshot, memory).await?);
         }
     }
@@ -142,14 +147,11 @@ async fn memories(
 
 /// A memory with every version that may leave.
 async fn whole(session: &Session, snapshot: &dyn Snapshot, memory: Memory) -> Result<Option<Item>> {
-    let versions: Vec<Version> = snapshot
-        .history(memory.head.memory)
-        .await?
-        .into_iter()
-        .filter(|version| version.status != Status::Erased)
-        .filter(|version| session.is_owner() || version.content.consent.allows_export())
-        .filter_map(|version| shown(session, version))
-        .collect();
+    let mut versions = shown_chain(session, snapshot.history(memory.head.memory).await?);
+    versions.retain(|version: &Version| {
+        version.status != Status::Erased
+            && (session.is_owner() || version.content.consent.allows_export())
+    });
     Ok((!versions.is_empty()).then_some(Item::Memory { versions }))
 }
 

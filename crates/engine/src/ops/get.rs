@@ -12,7 +12,7 @@ use yore_policy::Need;
 use yore_store::Snapshot;
 use yore_store::plan::AliasTarget;
 
-use super::shown::{shown, shown_memory};
+use super::shown::{shown, shown_memory, standing};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -54,7 +54,8 @@ impl Engine {
         self.look(call, need, reference, |_, session, snapshot, wanted| {
             Box::pin(async move {
                 let memory = find(session, snapshot, wanted).await?.ok_or(Error::NotFound)?;
-                let memory = shown_memory(session, memory).ok_or(Error::NotFound)?;
+                let consent = standing(session, snapshot, memory.head.memory).await?;
+                let memory = shown_memory(session, memory, &consent).ok_or(Error::NotFound)?;
                 let trace = Trace { targets: vec![target(&memory.head)], ..Trace::default() };
                 Ok((memory, trace))
             })
@@ -70,7 +71,8 @@ impl Engine {
                 let id = memory_named(session, snapshot, *memory).await?;
                 let version = snapshot.memory_as_of(id, *at).await?;
                 let version = version.and_then(present).ok_or(Error::NotFound)?;
-                let version = shown(session, version).ok_or(Error::NotFound)?;
+                let consent = standing(session, snapshot, id).await?;
+                let version = shown(session, version, &consent).ok_or(Error::NotFound)?;
                 let trace = Trace { targets: vec![target(&version)], ..Trace::default() };
                 Ok((version, trace.with("as_of", true)))
             })
@@ -84,12 +86,7 @@ impl Engine {
         self.look(call, need, memory, |_, session, snapshot, memory| {
             Box::pin(async move {
                 let id = memory_named(session, snapshot, *memory).await?;
-                let versions: Vec<Version> = snapshot
-                    .history(id)
-                    .await?
-                    .into_iter()
-                    .filter_map(|version| shown(session, version))
-                    .collect();
+                let versions = shown_chain(session, snapshot.history(id).await?);
                 if versions.is_empty() {
                     return Err(Error::NotFound);
                 }
@@ -103,6 +100,12 @@ impl Engine {
 
 pub(crate) fn target(version: &Version) -> Target {
     Target { memory: version.memory, number: Some(version.number), digest: None }
+}
+
+/// What a caller may see of a whole chain, whose last version is the head.
+pub(super) fn shown_chain(session: &Session, versions: Vec<Version>) -> Vec<Version> {
+    let standing = versions.last().map(|head| head.content.consent.clone()).unwrap_or_default();
+    versions.into_iter().filter_map(|version| shown(session, version, &standing)).collect()
 }
 
 fn present(version: Version) -> Option<Version> {
@@ -123,22 +126,31 @@ pub(super) fn find<'a>(
             }
             Reference::Version(id) => match snapshot.version(*id).await? {
                 Some(version) => of_version(snapshot, version).await?,
-                None => None,
+                None => by_name(session, snapshot, &version_name(*id)).await?,
             },
-            Reference::Name(name) => match named(session, snapshot, name).await? {
-                Some(AliasTarget::Memory(id)) => snapshot.memory(id).await?,
-                Some(AliasTarget::Version(id, number)) => {
-                    let history = snapshot.history(id).await?;
-                    match history.into_iter().find(|version| version.number == number) {
-                        Some(version) => of_version(snapshot, version).await?,
-                        None => None,
-                    }
-                }
-                Some(AliasTarget::Conversation(_)) | None => None,
-            },
+            Reference::Name(name) => by_name(session, snapshot, name).await?,
         };
         Ok(found.filter(|memory| memory.head.status != Status::Erased))
     })
+}
+
+/// What an agent calls a version that it brought in under an id of its choice.
+pub(super) fn version_name(id: VersionId) -> String {
+    format!("version:{id}")
+}
+
+async fn by_name(session: &Session, snapshot: &dyn Snapshot, name: &str) -> Result<Option<Memory>> {
+    match named(session, snapshot, name).await? {
+        Some(AliasTarget::Memory(id)) => snapshot.memory(id).await,
+        Some(AliasTarget::Version(id, number)) => {
+            let history = snapshot.history(id).await?;
+            match history.into_iter().find(|version| version.number == number) {
+                Some(version) => of_version(snapshot, version).await,
+                None => Ok(None),
+            }
+        }
+        Some(AliasTarget::Conversation(_)) | None => Ok(None),
+    }
 }
 
 async fn of_version(snapshot: &dyn Snapshot, version: Version) -> Result<Option<Memory>> {

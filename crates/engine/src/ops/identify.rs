@@ -7,7 +7,7 @@ use yore_canon::seal;
 use yore_domain::audit::Actor;
 use yore_domain::grant::Verb;
 use yore_domain::{Error, Result, VaultId};
-use yore_policy::{Evidence, Need, Principal, verify};
+use yore_policy::Need;
 
 use crate::call::Call;
 use crate::engine::Engine;
@@ -87,9 +87,10 @@ impl Engine {
 
     /// Says who calls. It allows nothing: every operation verifies and authorises by itself.
     pub async fn identify(&self, call: &Call, verb: Verb) -> Result<Identity> {
-        let (evidence, principal) = match self.believe(call, verb).await {
+        let unknown = if verb == Verb::Write { Unknown::Create } else { Unknown::Refuse };
+        let (evidence, principal) = match self.believe(call, self.now(), unknown).await {
             Ok(believed) => believed,
-            Err(error) => {
+            Err((_, error)) => {
                 // Entering fails for the same reason, and leaves its trace in the audit chain.
                 self.enter(call, Need::one("identify", verb)).await?;
                 return Err(error);
@@ -107,12 +108,10 @@ impl Engine {
         })
     }
 
-    async fn believe(&self, call: &Call, verb: Verb) -> Result<(Evidence, Principal)> {
-        let now = self.now();
-        let unknown = if verb == Verb::Write { Unknown::Create } else { Unknown::Refuse };
-        let evidence = self.gather(call, now, unknown).await?;
-        let principal = verify(&evidence, now)?;
-        Ok((evidence, principal))
+    /// Demands a verb besides the one that an operation asks for itself. A refusal leaves its
+    /// trace in the audit chain.
+    pub async fn demand(&self, call: &Call, operation: &'static str, verb: Verb) -> Result<()> {
+        self.enter(call, Need::one(operation, verb)).await.map(drop)
     }
 
     /// Seals with the vault's own key a record that was read from it: the signature is over the

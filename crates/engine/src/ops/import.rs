@@ -18,12 +18,13 @@ use yore_store::{Precondition, Snapshot, Write};
 use super::converse::append;
 use super::diff;
 use super::export::Item;
-use super::get::memory_named;
+use super::get::{memory_named, version_name};
 use super::remember::{indexing, statement};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
+use crate::stated::stated_versions;
 
 /// Items of one batch.
 const ITEMS: usize = 500;
@@ -41,6 +42,10 @@ pub struct Imported {
     pub held: usize,
     /// Items that were turned down: id and reason.
     pub rejected: Vec<(String, String)>,
+    /// The memories that are new, in the order of their items. What comes in under a grant gets
+    /// an id of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<MemoryId>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,6 +63,7 @@ struct Batch<'a> {
     /// What the batch itself says and holds already.
     said: BTreeSet<String>,
     seen: BTreeSet<[u8; 16]>,
+    stated: BTreeSet<VersionId>,
     planned: Planned<Imported>,
 }
 
@@ -115,6 +121,7 @@ impl Act for Import {
                 rules: &rules,
                 said: BTreeSet::new(),
                 seen: BTreeSet::new(),
+                stated: BTreeSet::new(),
                 planned: Planned::done(Imported::default(), Vec::new()),
             };
             for item in &self.items {
@@ -139,7 +146,8 @@ impl Act for Import {
             }
             let mut planned = batch.planned;
             planned.preconditions.extend(epochs(snapshot.epochs().await?));
-            let Imported { imported, merged, duplicates, held, rejected } = &planned.output;
+            let Imported { imported, merged, duplicates, held, rejected, memories: _ } =
+                &planned.output;
             let counted = Trace::count(*imported)
                 .with("merged", *merged)
                 .with("duplicates", *duplicates)
@@ -153,6 +161,7 @@ impl Act for Import {
 
 impl Batch<'_> {
     async fn memory(&mut self, versions: &[Version]) -> Result<()> {
+        let versions = &*stated_versions(self.session, versions);
         let (Some(first), Some(last)) = (versions.first(), versions.last()) else {
             return Err(Error::invalid("versions", "must not be empty"));
         };
@@ -162,8 +171,7 @@ impl Batch<'_> {
         if versions.iter().any(|version| version.status == Status::Erased) {
             return Err(Error::invalid("status", "what was erased cannot be brought back"));
         }
-        let known = memory_named(self.session, self.snapshot, first.memory).await?;
-        if !self.seen.insert(first.memory.bytes()) || self.snapshot.memory(known).await?.is_some() {
+        if self.is_known(first.memory, versions).await? {
             self.planned.output.duplicates += 1;
             return Ok(());
         }
@@ -211,8 +219,28 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Whether a memory was here before, or came in this batch: under its id, or under another
+    /// with the same statement in its chain.
+    async fn is_known(&mut self, memory: MemoryId, versions: &[Version]) -> Result<bool> {
+        let Self { session, snapshot, .. } = *self;
+        let known = memory_named(session, snapshot, memory).await?;
+        if !self.seen.insert(memory.bytes()) || snapshot.memory(known).await?.is_some() {
+            return Ok(true);
+        }
+        for version in versions {
+            let name = version_name(version.id);
+            if !self.stated.insert(version.id)
+                || snapshot.version(version.id).await?.is_some()
+                || snapshot.resolve(session.namespace(), &name).await?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Plans the whole chain. The owner's keeps its ids and its times; what comes in under a
-    /// grant is new here, and its id is a name of the agent's own.
+    /// grant is new here, and its ids are names of the agent's own.
     async fn chain(
         &mut self,
         ground: &Ground<'_>,
@@ -247,16 +275,22 @@ impl Batch<'_> {
             self.planned.writes.push(Write::Version { version: Box::new(version), indexing });
         }
         if !owner {
-            let namespace = self.session.namespace().to_owned();
-            let name = versions[0].memory.to_string();
+            let numbered = (1..).zip(versions).map(|(number, version)| {
+                (version_name(version.id), AliasTarget::Version(memory, number))
+            });
+            let itself = (versions[0].memory.to_string(), AliasTarget::Memory(memory));
             let vault = self.session.permit.vault();
-            let instead_of = self.engine.behind(vault, self.snapshot, &namespace, &name).await?;
-            let target = AliasTarget::Memory(memory);
-            self.planned.writes.push(Write::Alias { namespace, name, target, instead_of });
+            for (name, target) in std::iter::once(itself).chain(numbered) {
+                let namespace = self.session.namespace().to_owned();
+                let behind = self.engine.behind(vault, self.snapshot, &namespace, &name);
+                let instead_of = behind.await?;
+                self.planned.writes.push(Write::Alias { namespace, name, target, instead_of });
+            }
         }
         self.planned.preconditions.push(Precondition::Head(memory, None));
         self.planned.preconditions.push(Precondition::Unsaid(statement));
         self.planned.output.imported += 1;
+        self.planned.output.memories.push(memory);
         let touched = Trace::default().touching([memory]).targets;
         self.planned.trace.targets.extend(touched);
         Ok(())

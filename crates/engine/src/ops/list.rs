@@ -8,7 +8,7 @@ use yore_domain::{Error, Result, limits};
 use yore_policy::Need;
 
 use super::get::target;
-use super::shown::shown_memory;
+use super::shown::{shown_memory, standing_of};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::Trace;
@@ -36,12 +36,12 @@ impl Engine {
         self.look(call, need, (filter, page), |_, session, snapshot, (filter, page)| {
             Box::pin(async move {
                 let page = snapshot.memories(filter, &bounded(page)?).await?;
-                let items: Vec<Memory> = page
-                    .items
-                    .into_iter()
-                    .filter_map(|memory| shown_memory(session, memory))
-                    .collect();
-                let targets = items.iter().map(|memory| target(&memory.head)).collect();
+                let mut items = Vec::with_capacity(page.items.len());
+                for memory in page.items {
+                    let consent = standing_of(session, snapshot, filter, &memory).await?;
+                    items.extend(shown_memory(session, memory, &consent));
+                }
+                let targets = items.iter().map(|memory: &Memory| target(&memory.head)).collect();
                 let trace = Trace { targets, ..Trace::count(items.len()) };
                 Ok((Page { items, next: page.next }, trace))
             })

@@ -1,7 +1,7 @@
 //! Making several memories one. The others are absorbed, not lost.
 
 use yore_domain::Result;
-use yore_domain::memory::{Cause, Memory, Status};
+use yore_domain::memory::{Cause, Content, Memory, Status};
 use yore_domain::mutation::MergeStrategy;
 use yore_store::Write;
 use yore_store::plan::Indexing;
@@ -9,16 +9,31 @@ use yore_store::plan::Indexing;
 use super::remember::{indexing, statement};
 use crate::mutate::{Effect, Ground, Head, Mutated, Steps};
 
-pub(crate) fn steps(ground: &Ground<'_>, strategy: MergeStrategy) -> Result<Steps> {
+/// What the survivor would say, where that differs from what it says.
+pub(crate) fn after(ground: &Ground<'_>, strategy: MergeStrategy) -> Result<Option<Content>> {
+    if strategy != MergeStrategy::MergeContent {
+        return Ok(None);
+    }
+    let canonical = ground.target()?;
+    let others: Vec<&Memory> =
+        ground.targets.iter().filter(|t| t.head.memory != canonical.head.memory).collect();
+    let mut content = canonical.head.content.clone();
+    unite(&mut content, &others);
+    content.seal = None;
+    Ok(Some(content))
+}
+
+pub(crate) fn steps(
+    ground: &Ground<'_>,
+    strategy: MergeStrategy,
+    after: Option<Content>,
+) -> Result<Steps> {
     let survivor = survivor(ground.target()?, &ground.targets, strategy);
     let others: Vec<&Memory> =
         ground.targets.iter().filter(|t| t.head.memory != survivor.head.memory).collect();
     let mut next = survivor.head.next(Cause::Merged, ground.now, ground.writer.clone());
     next.absorbs = others.iter().map(|other| other.head.memory).collect();
-    if strategy == MergeStrategy::MergeContent {
-        unite(&mut next.content, &others);
-        next.content.seal = None;
-    }
+    next.content = after.unwrap_or(next.content);
     let mut memories = vec![Head::of(&next)];
     let statement = statement(ground, &next.content);
     let indexed = Indexing { statement, ..indexing(ground.engine, &next.content) };
@@ -57,7 +72,7 @@ fn survivor<'a>(
     }
 }
 
-fn unite(content: &mut yore_domain::memory::Content, others: &[&Memory]) {
+fn unite(content: &mut Content, others: &[&Memory]) {
     let mut ordered = others.to_vec();
     ordered.sort_by_key(|other| other.head.time.created);
     for other in ordered {

@@ -16,7 +16,7 @@ use yore_store::{Candidate, RowKey, Search, Snapshot};
 
 use super::get::target;
 use super::prior::{hints, prior};
-use super::shown::shown;
+use super::shown::{shown, standing};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -191,7 +191,7 @@ async fn load(
         for (ranked, row) in batch.iter().zip(&rows) {
             // Rows that are gone are left out; the order stays.
             let Some((_, loaded)) = loaded.next_if(|(found, _)| found == row) else { continue };
-            let Some(found) = found(session, loaded) else { continue };
+            let Some(found) = found(session, snapshot, loaded).await? else { continue };
             if hits.len() == limit || found.memory().is_some_and(|id| !seen.insert(id)) {
                 continue;
             }
@@ -210,13 +210,22 @@ async fn load(
     Ok(hits)
 }
 
-fn found(session: &Session, loaded: Loaded) -> Option<Found> {
-    Some(match loaded {
+async fn found(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    loaded: Loaded,
+) -> Result<Option<Found>> {
+    Ok(match loaded {
         Loaded::Memory { version, head } => {
-            Found::Memory { version: Box::new(shown(session, *version)?), head }
+            let consent = match head {
+                true => version.content.consent.clone(),
+                false => standing(session, snapshot, version.memory).await?,
+            };
+            let shown = shown(session, *version, &consent);
+            shown.map(|version| Found::Memory { version: Box::new(version), head })
         }
         Loaded::Message { conversation, position, message } => {
-            Found::Message { conversation, position, message }
+            Some(Found::Message { conversation, position, message })
         }
     })
 }

@@ -13,10 +13,12 @@ use yore_domain::{Error, HoldId, Result};
 use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
+use super::shown::shown_hold;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Mutated, Weighed, Wish, done, epochs, targets};
 use crate::run::{Act, Attempt, Planned, Read, Session, Trace};
+use crate::stated::stated;
 
 /// A person's decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +117,7 @@ impl Act for Review {
                     return Ok(planned);
                 }
                 Decision::Approve => hold.mutation.clone(),
-                Decision::Edit(draft) => edited(&hold, draft)?,
+                Decision::Edit(draft) => stated(session, None, &edited(&hold, draft)?).into_owned(),
             };
             still_granted(&hold, session, snapshot).await?;
             let namespace = hold.agent.as_deref().unwrap_or_default();
@@ -205,11 +207,14 @@ impl Read for Holds {
     fn read<'a>(
         &'a self,
         _engine: &'a Engine,
-        _session: &'a Session,
+        session: &'a Session,
         snapshot: &'a dyn Snapshot,
     ) -> BoxFuture<'a, Result<(Vec<Hold>, Trace)>> {
         Box::pin(async move {
-            let holds = snapshot.holds(self.state, self.limit.min(1000)).await?;
+            let mut holds = Vec::new();
+            for hold in snapshot.holds(self.state, self.limit.min(1000)).await? {
+                holds.push(shown_hold(session, snapshot, hold).await?);
+            }
             let mut trace = Trace::default();
             trace.detail.insert("count".into(), holds.len().into());
             Ok((holds, trace))
@@ -229,11 +234,12 @@ impl Read for OneHold {
     fn read<'a>(
         &'a self,
         _engine: &'a Engine,
-        _session: &'a Session,
+        session: &'a Session,
         snapshot: &'a dyn Snapshot,
     ) -> BoxFuture<'a, Result<(Hold, Trace)>> {
         Box::pin(async move {
             let hold = snapshot.hold(self.0).await?.ok_or(Error::NotFound)?;
+            let hold = shown_hold(session, snapshot, hold).await?;
             let targets = hold.outcome.map(|memory| Target { memory, number: None, digest: None });
             Ok((hold, Trace { targets: targets.into_iter().collect(), ..Trace::default() }))
         })

@@ -8,6 +8,9 @@ use crate::permit::{Need, authorise};
 use crate::principal::Principal;
 use crate::principal::tests::{agent, grant, owner};
 
+/// A change that lets more be seen.
+type Widen = fn(&mut Content);
+
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 fn permit(principal: &Principal) -> Permit {
@@ -122,6 +125,64 @@ fn moving_a_memory_into_labels_one_may_not_write_is_refused() {
     let facts = Facts { targets: vec![&before], after: Some(&after), ..Facts::default() };
     let verdict = judge(&permit(&bound), &relabel, &facts, NOW);
     assert!(matches!(verdict, Verdict::Refuse(Error::Forbidden { .. })));
+}
+
+#[test]
+fn ump_057_an_agent_lifts_no_consent_and_opens_nothing_to_more_eyes() {
+    let mut draft = Draft::text("the door code");
+    draft.content.consent.redact = vec!["body.structured.code".into()];
+    draft.content.consent.retention = Some(Span::days(30));
+    draft.content.consent.exportable = Some(false);
+    draft.content.governance.sensitivity = Some(Sensitivity::Confidential);
+    draft.content.scope.visibility = Visibility::Shared;
+    let kept = memory(draft);
+    let own = memory(Draft::text("mine"));
+    let id = kept.head.memory;
+    let wider: [(&str, Widen); 6] = [
+        ("redact", |after| after.consent.redact.clear()),
+        ("retention", |after| after.consent.retention = None),
+        ("longer", |after| after.consent.retention = Some(Span::days(31))),
+        ("exportable", |after| after.consent.exportable = None),
+        ("visibility", |after| after.scope.visibility = Visibility::Public),
+        ("sensitivity", |after| after.governance.sensitivity = Some(Sensitivity::Internal)),
+    ];
+    let mutations = [
+        Mutation::Revise { memory: id, patch: Box::default(), expected: None },
+        Mutation::Relabel { memory: id, change: Box::default() },
+        Mutation::Restore { memory: id, number: 1 },
+    ];
+    for (name, change) in wider {
+        let mut after = kept.head.content.clone();
+        change(&mut after);
+        let facts = Facts { targets: vec![&kept], after: Some(&after), ..Facts::default() };
+        for mutation in &mutations {
+            let verdict = judge(&permit(&writer()), mutation, &facts, NOW);
+            assert!(matches!(verdict, Verdict::Refuse(_)), "{name}: {mutation:?}");
+        }
+        if after.consent.exportable == Some(false) && name == "visibility" {
+            continue; // What may not be exported is public to nobody.
+        }
+        for mutation in &mutations {
+            let verdict = judge(&permit(&owner()), mutation, &facts, NOW);
+            assert!(matches!(verdict, Verdict::Commit), "{name}: {mutation:?}");
+        }
+    }
+    for mutation in &mutations {
+        let after = kept.head.content.clone();
+        let facts = Facts { targets: vec![&kept], after: Some(&after), ..Facts::default() };
+        let verdict = judge(&permit(&writer()), mutation, &facts, NOW);
+        assert!(matches!(verdict, Verdict::Commit), "{mutation:?}");
+    }
+    let merge = Mutation::Merge {
+        canonical: own.head.memory,
+        duplicates: vec![id],
+        strategy: yore_domain::mutation::MergeStrategy::MergeContent,
+    };
+    let union = own.head.content.clone();
+    let facts = Facts { targets: vec![&own, &kept], after: Some(&union), ..Facts::default() };
+    let verdict = judge(&permit(&writer()), &merge, &facts, NOW);
+    assert!(matches!(verdict, Verdict::Refuse(Error::Forbidden { .. })), "{verdict:?}");
+    assert!(matches!(judge(&permit(&owner()), &merge, &facts, NOW), Verdict::Commit));
 }
 
 #[test]
