@@ -29,7 +29,7 @@ pub use idle::Idle;
 const CERTIFICATE_CHECK: Duration = Duration::from_secs(12 * 3600);
 
 /// How long a server waits for commands to leave the directory, and how often it looks.
-const TURNS: Duration = Duration::from_secs(5);
+const TURNS: Duration = Duration::from_secs(30);
 const TURN: Duration = Duration::from_millis(25);
 
 /// An open data directory. Nothing else can open it meanwhile.

@@ -6,6 +6,34 @@ use serde_json::Value;
 
 use crate::common::Home;
 
+/// What has nothing to do with each other, so that nothing is proposed about any two of them.
+const THINGS: [&str; 24] = [
+    "passport",
+    "violin",
+    "Lisbon",
+    "rye bread",
+    "dentist",
+    "chess",
+    "invoice",
+    "snow tyres",
+    "orchid",
+    "password manager",
+    "marathon",
+    "garlic",
+    "telescope",
+    "mortgage",
+    "kayak",
+    "cat",
+    "Esperanto",
+    "asthma",
+    "solar panels",
+    "poetry",
+    "visa",
+    "thermostat",
+    "bees",
+    "origami",
+];
+
 #[test]
 fn a_watcher_sees_what_others_do_and_goes_on_after_a_cursor() {
     let home = Home::new();
@@ -24,21 +52,22 @@ fn a_watcher_sees_what_others_do_and_goes_on_after_a_cursor() {
         events
     });
     let mut made = vec![first];
-    for number in 0..100 {
-        made.push(home.remember(&[&format!("cup number {number}")]));
-        if told.recv_timeout(std::time::Duration::from_millis(100)).is_ok() {
+    for thing in THINGS {
+        made.push(home.remember(&[thing]));
+        if told.recv_timeout(std::time::Duration::from_millis(500)).is_ok() {
             break;
         }
     }
-    made.push(home.remember(&["the last cup"]));
-    made.push(home.remember(&["one more"]));
+    made.push(home.remember(&["the last train leaves at midnight"]));
+    made.push(home.remember(&["my sister plays the cello"]));
     let events = reader.join().unwrap();
     assert!(watcher.wait().unwrap().success());
     assert_eq!(events.len(), 2, "{events:?}");
     let memory = |event: &Value| event["change"]["memory"].as_str().unwrap().to_owned();
     let at = made.iter().position(|id| *id == memory(&events[0])).unwrap();
     assert_eq!(made[at + 1], memory(&events[1]), "in order");
-    assert!(!events[0].to_string().contains("cup"), "no text");
+    let told = events[0].to_string();
+    assert!(THINGS.iter().all(|thing| !told.contains(thing)), "no text");
     let cursor = events[0]["cursor"].as_str().unwrap();
     let next = home.ok(&["watch", "--json", "--count", "1", "--after", cursor]);
     let next: Value = serde_json::from_str(&next).unwrap();
