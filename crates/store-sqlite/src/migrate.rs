@@ -1,4 +1,4 @@
-//! Schemas and the steps between them. Steps are only ever added.
+//! Schemas and the steps between them. From the first release on, steps are only ever added.
 
 use std::path::Path;
 
