@@ -1,0 +1,13 @@
+//! The protocol over a real vault and the real router.
+
+mod agents;
+mod approval;
+mod carriers;
+mod conformance;
+mod expire;
+mod forget;
+mod merge;
+mod procedures;
+mod recall;
+mod remember;
+mod support;
