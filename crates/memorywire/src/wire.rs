@@ -36,21 +36,17 @@ pub struct Remember {
     #[schemars(length(min = 1))]
     pub content: String,
     /// The person it is about or was said by.
-    #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
     /// Anything; filters find it by its members.
-    #[serde(default)]
     pub metadata: Option<Object>,
     /// How sure it is.
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     /// Where it comes from.
-    #[serde(default)]
     pub source: Option<String>,
     /// From when it is no longer recalled, in milliseconds since 1970.
-    #[serde(default)]
     pub expires_at: Option<i64>,
     /// Whether a person shall approve it first.
     #[serde(default)]
@@ -70,7 +66,6 @@ pub struct Recall {
     #[schemars(length(min = 1))]
     pub query: String,
     /// Only what is this person's.
-    #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
     /// How many results at most.
@@ -78,7 +73,6 @@ pub struct Recall {
     #[schemars(range(min = 1, max = 1000))]
     pub k: u32,
     /// Only these types; none means all.
-    #[serde(default)]
     pub types: Option<Vec<Type>>,
     /// How far related memories may lift each other.
     #[serde(default)]
@@ -89,10 +83,8 @@ pub struct Recall {
     pub fusion: Fusion,
     /// Members that must be equal, all of them: `agent_id`, `user_id`, `type`, `source`,
     /// `confidence`, and anything else as a dotted path in the metadata.
-    #[serde(default)]
     pub filter: Option<Object>,
     /// Only what was made in the last so many days.
-    #[serde(default)]
     pub fresher_than_days: Option<u64>,
 }
 
@@ -103,20 +95,16 @@ pub struct Forget {
     #[schemars(length(min = 1, max = 256))]
     pub agent_id: String,
     /// Only what is this person's.
-    #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
     /// These memories.
-    #[serde(default)]
     pub ids: Option<Vec<String>>,
     /// And those that a filter finds, in the words of recall's.
-    #[serde(default)]
     pub filter: Option<Object>,
     /// Whether nothing of them shall be left.
     #[serde(default)]
     pub hard_delete: bool,
     /// Why.
-    #[serde(default)]
     pub reason: Option<String>,
     /// Whether a person shall approve it first.
     #[serde(default)]
@@ -130,7 +118,6 @@ pub struct Merge {
     #[schemars(length(min = 1, max = 256))]
     pub agent_id: String,
     /// Only what is this person's.
-    #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
     /// What stays: an id, or the `entity_name` in the metadata.
@@ -154,11 +141,9 @@ pub struct Expire {
     #[schemars(length(min = 1, max = 256))]
     pub agent_id: String,
     /// Only what is this person's.
-    #[serde(default)]
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
     /// What it takes; it must demand something.
-    #[serde(default)]
     #[schemars(required)]
     pub policy: Option<Policy>,
     /// What happens to it.
@@ -170,18 +155,15 @@ pub struct Expire {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Policy {
     /// Made at least so many days ago.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub older_than_days: Option<u64>,
     /// Of this type.
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     pub kind: Option<Type>,
     /// Less sure than this.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence_below: Option<f64>,
     /// Not recalled for so many days, or never.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub no_recall_in_days: Option<u64>,
 }

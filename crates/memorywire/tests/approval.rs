@@ -41,7 +41,7 @@ async fn mw_012_what_waits_is_in_no_store_until_a_person_decides() {
 }
 
 #[tokio::test]
-async fn mw_012_mw_200_a_rule_of_the_owners_makes_a_source_wait() {
+async fn mw_012_a_rule_of_the_owners_makes_a_source_wait() {
     let vault = Vault::new().await;
     vault.engine.put_rule(&vault.owner_call(), rule("web", Some("web"), "remember")).await.unwrap();
     let agent = vault.agent("agent-a").await;
@@ -65,7 +65,7 @@ async fn mw_012_mw_200_a_rule_of_the_owners_makes_a_source_wait() {
 }
 
 #[tokio::test]
-async fn mw_122_what_waits_is_invisible_to_every_operation() {
+async fn what_waits_is_invisible_to_every_operation() {
     let vault = Vault::new().await;
     let id = vault.fact("a plain fact about tea").await;
     let body = json!({
@@ -83,7 +83,7 @@ async fn mw_122_what_waits_is_invisible_to_every_operation() {
 }
 
 #[tokio::test]
-async fn mw_120_forgetting_and_merging_may_wait_too() {
+async fn forgetting_and_merging_may_wait_too() {
     let vault = Vault::new().await;
     let first = vault.fact("the shop opens at nine").await;
     let second = vault.fact("the shop opens at nine sharp").await;
@@ -104,7 +104,7 @@ async fn mw_120_forgetting_and_merging_may_wait_too() {
 }
 
 #[tokio::test]
-async fn mw_076_what_waits_takes_no_place_of_what_is_live() {
+async fn what_waits_takes_no_place_of_what_is_live() {
     let vault = Vault::new().await;
     vault.fact("Alice drinks tea").await;
     let query = "what does Alice drink";

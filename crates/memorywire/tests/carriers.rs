@@ -9,7 +9,7 @@ fn call(token: &str) -> Call {
 }
 
 #[tokio::test]
-async fn mw_150_carriers_offer_five_operations_with_their_schemas() {
+async fn carriers_offer_five_operations_with_their_schemas() {
     let vault = Vault::new().await;
     let dialect: &dyn Dialect = &*vault.memorywire;
     let names: Vec<&str> = dialect.operations().iter().map(|operation| operation.name).collect();
@@ -31,7 +31,7 @@ async fn mw_150_carriers_offer_five_operations_with_their_schemas() {
 }
 
 #[tokio::test]
-async fn mw_150_over_a_carrier_the_agent_need_not_name_itself() {
+async fn over_a_carrier_the_agent_need_not_name_itself() {
     let vault = Vault::new().await;
     let dialect: &dyn Dialect = &*vault.memorywire;
     let agent = vault.agent("agent-a").await;

@@ -20,7 +20,7 @@ async fn mw_031_forgetting_without_saying_what_is_refused() {
 }
 
 #[tokio::test]
-async fn mw_032_mw_033_soft_can_come_back_and_hard_cannot() {
+async fn mw_032_soft_can_come_back_and_hard_cannot() {
     let vault = Vault::new().await;
     let soft = vault.fact("the sky is blue").await;
     let hard = vault.fact("water is wet").await;
@@ -40,7 +40,7 @@ async fn mw_032_mw_033_soft_can_come_back_and_hard_cannot() {
 }
 
 #[tokio::test]
-async fn mw_034_ids_and_filter_together_are_a_union_of_live_rows() {
+async fn mw_030_mw_034_ids_and_filter_together_are_a_union_of_live_rows() {
     let vault = Vault::new().await;
     let sky = vault.fact("the sky is blue").await;
     let water = vault.holds(json!({"content": "water is wet", "metadata": {"n": 1}})).await;

@@ -123,7 +123,7 @@ async fn mw_206_what_nothing_answers_is_answered_by_nothing() {
 }
 
 #[tokio::test]
-async fn mw_060_mw_062_a_filter_is_equality_of_all_its_members() {
+async fn mw_060_a_filter_is_equality_of_all_its_members() {
     let vault = Vault::new().await;
     for (content, metadata, source, confidence) in [
         ("green tea from Uji", json!({"place": {"town": "Uji"}, "n": 1, "open": true}), "web", 0.5),
@@ -166,7 +166,7 @@ async fn mw_060_mw_062_a_filter_is_equality_of_all_its_members() {
 }
 
 #[tokio::test]
-async fn mw_076_filters_hold_before_the_best_are_chosen() {
+async fn filters_hold_before_the_best_are_chosen() {
     let vault = Vault::new().await;
     for number in 0..130 {
         let content = format!("what tea does Alice drink, asked for the {number}th time");

@@ -121,7 +121,7 @@ async fn what_is_said_twice_is_one_memory_that_lasts_as_long_as_either() {
 }
 
 #[tokio::test]
-async fn mw_076_two_hundred_writers_at_once_lose_nothing() {
+async fn two_hundred_writers_at_once_lose_nothing() {
     let vault = Vault::new().await;
     let write = |number: usize| {
         let content = format!("city fact number {number} about somewhere");

@@ -19,29 +19,24 @@ pub struct Common {
     #[schemars(length(min = 1, max = 256))]
     pub agent_id: String,
     /// The person it is about or was said by.
-    #[serde(default)]
     #[schemars(length(max = 256))]
     pub user_id: Option<String>,
     /// What sort of memory it is.
     #[serde(rename = "type")]
     pub kind: Type,
     /// What was said about it.
-    #[serde(default)]
     pub metadata: Option<Object>,
     /// How sure it is.
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
     /// Where it comes from.
-    #[serde(default)]
     pub source: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub created_at: i64,
     /// When it last changed.
-    #[serde(default)]
     pub updated_at: Option<i64>,
     /// From when it is no longer recalled.
-    #[serde(default)]
     pub expires_at: Option<i64>,
 }
 
@@ -64,13 +59,10 @@ pub struct Episodic {
     /// What it says.
     pub content: String,
     /// When it happened, in milliseconds since 1970.
-    #[serde(default)]
     pub event_time: Option<i64>,
     /// Where it happened.
-    #[serde(default)]
     pub location: Option<String>,
     /// Who was there.
-    #[serde(default)]
     pub participants: Option<Vec<String>>,
 }
 
@@ -83,21 +75,16 @@ pub struct Emotional {
     /// What it says.
     pub content: String,
     /// Whether it felt good.
-    #[serde(default)]
     pub sentiment: Option<Sentiment>,
     /// How good it felt.
-    #[serde(default)]
     #[schemars(range(min = -1.0, max = 1.0))]
     pub valence: Option<f64>,
     /// How strong it felt.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub arousal: Option<f64>,
     /// What it felt like.
-    #[serde(default)]
     pub emotion: Option<String>,
     /// What it was about.
-    #[serde(default)]
     pub target: Option<String>,
 }
 

@@ -15,7 +15,7 @@ macro_rules! words {
 
         impl $name {
             /// All of them, the default first.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// Returns the word for it.
             #[must_use]
