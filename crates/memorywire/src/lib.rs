@@ -40,6 +40,17 @@ pub use routes::routes;
 pub const NAME: &str = "memorywire";
 /// What the vault is called among stores.
 pub const STORE: &str = "yore";
+/// What that store can do, in the protocol's words.
+pub const CAPABILITIES: [&str; 8] = [
+    "semantic",
+    "episodic",
+    "procedural",
+    "emotional",
+    "fts",
+    "vector",
+    "governance",
+    "recall_tracking",
+];
 /// Where everything lies over HTTP.
 pub const PREFIX: &str = "/memorywire/v0";
 /// The page on which a person decides what waits, on this server.

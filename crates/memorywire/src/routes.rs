@@ -8,13 +8,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, post};
-use serde_json::Value;
+use serde_json::{Value, json};
 use yore_domain::{Error, Result};
 use yore_http::Surface;
 
 use crate::error::Refusal;
 use crate::wire::Object;
-use crate::{Memorywire, NAME, PREFIX, schema};
+use crate::{CAPABILITIES, Memorywire, NAME, PREFIX, STORE, schema};
 
 /// What all requests share.
 #[derive(Clone)]
@@ -34,6 +34,7 @@ pub fn routes(surface: Surface, memorywire: Arc<Memorywire>) -> Router {
         .route(&path("expire"), served(post(expire)))
         .route(&path("procedures/{move}"), served(post(procedure)))
         .route(&path("schemas/{*name}"), served(get(described)))
+        .route(&path("health"), served(get(health)))
         .route("/memorywire/{*rest}", any(async || Refusal::from(Error::NotFound)))
         .with_state(Desk { surface, memorywire })
 }
@@ -63,9 +64,15 @@ async fn procedure(
 
 async fn described(Path(name): Path<String>) -> Response {
     match schema::named(&name) {
-        Some(schema) => json(&schema, "application/schema+json"),
+        Some(schema) => answered(&schema, "application/schema+json"),
         None => Refusal::from(Error::NotFound).into_response(),
     }
+}
+
+/// Says how the one store is; nothing of it depends on who asks.
+async fn health() -> Response {
+    let health = json!({"status": "ok", "backend": STORE, "capabilities": CAPABILITIES});
+    answered(&health, "application/json")
 }
 
 /// What a request wants.
@@ -85,7 +92,7 @@ impl Desk {
             Err(Error::Busy { reason, retry_after })
         });
         match done {
-            Ok(value) => json(&value, "application/json"),
+            Ok(value) => answered(&value, "application/json"),
             Err(error) => Refusal::from(error).into_response(),
         }
     }
@@ -112,7 +119,7 @@ impl Desk {
     }
 }
 
-fn json(value: &Value, kind: &'static str) -> Response {
+fn answered(value: &Value, kind: &'static str) -> Response {
     let head = [(CONTENT_TYPE, HeaderValue::from_static(kind))];
     (StatusCode::OK, head, value.to_string()).into_response()
 }

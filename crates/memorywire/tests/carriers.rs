@@ -99,7 +99,6 @@ async fn what_another_protocol_keeps_for_an_agent_is_found_here_and_the_other_wa
         "body": {"text": "Alice keeps bees"},
         "kind": "identity",
         "scope": {"agent": "agent-a", "user": "alice"},
-        "provenance": {"actor": "alice", "actor_kind": "user", "method": "stated"},
     });
     ump.call(call(&vault.owner), "remember", record).await.unwrap();
     let hits = vault.hits(json!({"query": "what does Alice keep", "user_id": "alice"})).await;

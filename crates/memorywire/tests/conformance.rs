@@ -1,4 +1,5 @@
-//! The sixteen scenarios of the reference's suite, none of which passes on an empty answer.
+//! The scenarios of the reference's suite, none of which passes on an empty answer. The thirteenth
+//! asks about an interface of its language.
 
 use serde_json::{Value, json};
 
@@ -97,6 +98,27 @@ async fn scenario_10_what_needs_approval_waits() {
     assert_eq!(vault.ok("remember", body).await["pending_approval"], true);
     let texts = recalled(&vault, content, 5).await;
     assert_eq!(texts, ["An approved fact of the governance test."]);
+}
+
+#[tokio::test]
+async fn scenarios_11_12_the_store_says_what_it_can_and_how_it_is() {
+    const KNOWN: [&str; 9] = [
+        "semantic",
+        "episodic",
+        "procedural",
+        "emotional",
+        "fts",
+        "vector",
+        "graph",
+        "governance",
+        "recall_tracking",
+    ];
+    let vault = Vault::new().await;
+    let health = vault.get("/memorywire/v0/health").await.expect(200);
+    assert_eq!((&health["status"], &health["backend"]), (&json!("ok"), &json!("yore")));
+    let capabilities = health["capabilities"].as_array().unwrap();
+    assert!(!capabilities.is_empty());
+    assert!(capabilities.iter().all(|name| KNOWN.contains(&name.as_str().unwrap())));
 }
 
 #[tokio::test]
