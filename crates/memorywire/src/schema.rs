@@ -180,12 +180,13 @@ mod tests {
 
     #[test]
     fn mw_006_a_record_has_what_its_type_has_and_may_have_more() {
-        for (of, members) in [
-            (Type::Semantic, &[][..]),
+        let table: [(Type, &[&str]); 4] = [
+            (Type::Semantic, &[]),
             (Type::Episodic, &["event_time", "location", "participants"]),
             (Type::Emotional, &["sentiment", "valence", "arousal", "emotion", "target"]),
             (Type::Procedural, &[]),
-        ] {
+        ];
+        for (of, members) in table {
             let schema = Value::Object(record(of));
             assert_eq!(schema["properties"]["type"]["const"], of.as_str());
             let mut required: Vec<&str> =
