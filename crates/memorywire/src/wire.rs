@@ -1,7 +1,8 @@
 //! Requests and answers, as the schemas describe them.
 //!
 //! Requests may have more members than are known; answers have exactly these, but for the hits
-//! of a recall. No error repeats a value.
+//! of a recall. Their schemas demand of an answer what the protocol demands, which is less than
+//! what is always there. No error repeats a value.
 
 mod read;
 pub mod record;
@@ -170,7 +171,7 @@ pub struct Policy {
 
 /// What became of a remember.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, extend("required" = ["id", "stored_at", "stores", "pending_approval"]))]
 pub struct Remembered {
     /// The memory; while it waits, a name under which it will be found once it is approved.
     #[schemars(length(min = 1))]
@@ -201,6 +202,7 @@ pub struct Recalled {
 
 /// One result of a recall.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["id", "type", "content", "score"]))]
 pub struct Hit {
     /// What else was kept of the record. It stands first, so that it can replace nothing below.
     #[serde(flatten)]
@@ -241,7 +243,7 @@ pub struct Hit {
 
 /// What became of a forget.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, extend("required" = ["forgotten_ids", "hard_delete", "stores"]))]
 pub struct Forgotten {
     /// What is forgotten; nothing while it waits.
     pub forgotten_ids: Vec<String>,
@@ -257,7 +259,7 @@ pub struct Forgotten {
 
 /// How much a store forgot.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, extend("required" = ["store", "count"]))]
 pub struct StoreCount {
     /// The store.
     pub store: String,
@@ -269,6 +271,7 @@ pub struct StoreCount {
 
 /// What became of a merge.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["canonical", "merged_count", "strategy_used", "stores"]))]
 pub struct Merged {
     /// What is left; what was asked for where nothing was merged.
     pub canonical: String,

@@ -8,6 +8,7 @@ mod expire;
 mod forget;
 mod merge;
 mod procedures;
+mod published;
 mod recall;
 mod remember;
 mod support;
