@@ -9,7 +9,7 @@ async fn mw_021_hits_come_best_first_with_all_that_is_known_of_them() {
     for content in ["green tea is brewed at 80 degrees", "black tea is brewed boiling", "tea"] {
         vault.fact(content).await;
     }
-    let recalled = vault.ok("recall", json!({"query": "how is green tea brewed"})).await;
+    let recalled = vault.ok("recall", json!({"query": "green tea at 80 degrees"})).await;
     assert_eq!(recalled["stores_queried"], json!(["yore"]));
     assert!(recalled["latency_ms"].is_u64());
     let hits = recalled["results"].as_array().unwrap();
