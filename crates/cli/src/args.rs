@@ -158,6 +158,8 @@ pub(crate) enum Command {
     Publish(commands::publish::Args),
     /// Check a server against its protocol
     Conformance(commands::conformance::Args),
+    /// Print the JSON Schemas of a protocol
+    Schema(commands::schema::Args),
     /// Copy the vault, while it serves, into an encrypted file
     Backup(commands::backup::Args),
     /// Put a copy made by backup in the vault's place

@@ -29,6 +29,7 @@ pub(crate) mod remember;
 pub(crate) mod restore;
 pub(crate) mod review;
 pub(crate) mod revise;
+pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod sync;
@@ -80,5 +81,6 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Config(args) => config::run(app, args),
         Command::Connect(args) => connect::run(app, args),
         Command::Completions(args) => completions::run(args),
+        Command::Schema(args) => schema::run(app, args),
     }
 }

@@ -24,3 +24,7 @@ pub const QUERY_BYTES: usize = 64 << 10;
 pub const RESULTS: usize = 1000;
 /// Rows of one page of a list.
 pub const PAGE: usize = 1000;
+/// States of one machine.
+pub const STATES: usize = 256;
+/// Transitions of one machine.
+pub const TRANSITIONS: usize = 4096;

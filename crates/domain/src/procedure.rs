@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, MemoryId, Result, Timestamp};
+use crate::{Error, MemoryId, Result, Timestamp, limits};
 
 /// A validated machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,6 +90,13 @@ impl Machine {
     /// Checks that states exist, guards are plain names and no trigger is ambiguous.
     pub fn validate(&self) -> Result<()> {
         let wrong = |path: &str, reason: &str| Error::invalid(format!("procedure.{path}"), reason);
+        // Every state counts once for each transition that leaves them all.
+        if self.states.len() > limits::STATES {
+            return Err(Error::too_large("procedure.states", limits::STATES));
+        }
+        if self.transitions.len() > limits::TRANSITIONS {
+            return Err(Error::too_large("procedure.transitions", limits::TRANSITIONS));
+        }
         if self.name.is_empty() {
             return Err(wrong("name", "must not be empty"));
         }
@@ -265,5 +272,9 @@ mod tests {
         assert!(spoil(r#""trigger":"close","#, r#""trigger":"close","before":"rm","#).is_err());
         assert!(spoil(r#""trigger":"reset""#, r#""trigger":"close""#).is_err());
         assert!(Machine::parse("ls").is_err());
+        let door = Machine::parse(DOOR).unwrap();
+        let many = (0..=limits::STATES).map(|number| number.to_string());
+        let vast = Machine { states: door.states.iter().cloned().chain(many).collect(), ..door };
+        assert!(vast.validate().is_err(), "what takes long to check is not checked");
     }
 }

@@ -38,7 +38,7 @@ pub use ops::batch::{BATCH, Each};
 pub use ops::chain::Chain;
 pub use ops::context::Context;
 pub use ops::converse::Conversed;
-pub use ops::expire::Expired;
+pub use ops::expire::{Among, Expired};
 pub use ops::export::Item;
 pub use ops::get::Reference;
 pub use ops::grants::{Extension, GrantRequest, Issued, grant_named};

@@ -21,6 +21,7 @@ use yore_domain::Error;
 use yore_engine::Engine;
 use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
+use yore_memorywire::Memorywire;
 use yore_oamp::Oamp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
@@ -38,6 +39,7 @@ pub(crate) struct App(Arc<Inner>);
 struct Inner {
     ump: Arc<Ump>,
     oamp: Arc<Oamp>,
+    memorywire: Arc<Memorywire>,
     surface: Surface,
     config: Config,
     guard: Guard,
@@ -62,11 +64,17 @@ impl App {
         };
         let ump = Arc::new(Ump::new(engine.clone(), spoken(&config)));
         let oamp = Arc::new(Oamp::new(engine.clone(), config.oamp.options()));
-        let registry =
-            Arc::new(Registry::new(vec![Box::new((*ump).clone()), Box::new((*oamp).clone())]));
+        let options = yore_memorywire::Options::default();
+        let memorywire = Arc::new(Memorywire::new(engine.clone(), options));
+        let registry = Arc::new(Registry::new(vec![
+            Box::new((*ump).clone()),
+            Box::new((*oamp).clone()),
+            Box::new((*memorywire).clone()),
+        ]));
         Self(Arc::new(Inner {
             ump,
             oamp,
+            memorywire,
             surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
@@ -111,6 +119,7 @@ impl App {
         };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
             .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
+            .merge(yore_memorywire::routes(surface.clone(), Arc::clone(&self.0.memorywire)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
             .with_state(())
     }

@@ -26,8 +26,18 @@ pub struct Expired {
     pub matched: Vec<MemoryId>,
 }
 
+/// Where an expiry looks, for protocols that say more than the policy does.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Among {
+    /// Only memories that pass.
+    pub filter: Filter,
+    /// Whether what no recall ever returned counts as unused from its first moment on.
+    pub never_recalled: bool,
+}
+
 #[derive(Debug, Serialize)]
 struct Expire {
+    among: Among,
     policy: ExpiryPolicy,
     action: ExpiryAction,
     dry_run: DryRun,
@@ -42,8 +52,20 @@ impl Engine {
         action: ExpiryAction,
         dry_run: DryRun,
     ) -> Result<Expired> {
+        self.expire_among(call, Among::default(), policy, action, dry_run).await
+    }
+
+    /// The same for some memories only. Kinds that the filter names count as a demand.
+    pub async fn expire_among(
+        &self,
+        call: &Call,
+        among: Among,
+        policy: ExpiryPolicy,
+        action: ExpiryAction,
+        dry_run: DryRun,
+    ) -> Result<Expired> {
         let need = Need::one("expire", Verb::Write);
-        let input = Expire { policy, action, dry_run };
+        let input = Expire { among, policy, action, dry_run };
         self.change(call, need, input, |engine, session, snapshot, input| {
             Box::pin(plan(engine, session, snapshot, input))
         })
@@ -57,10 +79,10 @@ async fn plan(
     snapshot: &dyn Snapshot,
     input: &Expire,
 ) -> Result<Planned<Expired>> {
-    if input.policy.is_empty() {
+    if input.policy.is_empty() && input.among.filter.kinds.is_empty() {
         return Err(Error::invalid("policy", "must demand something, or it would take everything"));
     }
-    let targets = matching(session, snapshot, &input.policy).await?;
+    let targets = matching(session, snapshot, input).await?;
     let matched: Vec<MemoryId> = targets.iter().map(|target| target.head.memory).collect();
     let trace = Trace::count(matched.len()).touching(matched.iter().copied());
     let output = Expired { matched: matched.clone() };
@@ -115,22 +137,22 @@ fn archive(writes: &mut [Write]) {
 async fn matching(
     session: &Session,
     snapshot: &dyn Snapshot,
-    policy: &ExpiryPolicy,
+    input: &Expire,
 ) -> Result<Vec<Memory>> {
-    let filter = Filter {
-        kinds: policy.kind.into_iter().collect(),
-        // A memory made exactly that long ago counts, and `until` leaves its end out.
-        until: policy
-            .older_than
-            .map(|span| Timestamp::from_micros(session.now.minus(span).micros() + 1)),
-        ..Filter::default()
-    };
+    let policy = &input.policy;
+    let mut filter = input.among.filter.clone();
+    if filter.kinds.is_empty() {
+        filter.kinds.extend(policy.kind);
+    }
+    // A memory made exactly that long ago counts, and `until` leaves its end out.
+    let until = |span| Timestamp::from_micros(session.now.minus(span).micros() + 1);
+    filter.until = filter.until.or(policy.older_than.map(until));
     let mut page = PageRequest { limit: limits::PAGE, ..PageRequest::default() };
     let mut found = Vec::new();
     loop {
         let some = snapshot.memories(&filter, &page).await?;
         found.extend(some.items.into_iter().filter(|memory| {
-            taken(policy, memory, session.now)
+            taken(input, memory, session.now)
                 && session.permit.may_write(&memory.head.class()).is_ok()
         }));
         match some.next {
@@ -140,12 +162,13 @@ async fn matching(
     }
 }
 
-fn taken(policy: &ExpiryPolicy, memory: &Memory, now: Timestamp) -> bool {
-    let ExpiryPolicy { older_than, kind, confidence_below, unused_for } = policy;
+fn taken(input: &Expire, memory: &Memory, now: Timestamp) -> bool {
+    let ExpiryPolicy { older_than, kind, confidence_below, unused_for } = &input.policy;
     let Memory { head, since, usage, .. } = memory;
+    let since = if input.among.never_recalled { Timestamp::MIN } else { *since };
     older_than.is_none_or(|span| head.time.created <= now.minus(span))
         && kind.is_none_or(|kind| head.content.kind == kind)
         && confidence_below
             .is_none_or(|bar| head.content.lifecycle.confidence.is_some_and(|sure| sure < bar))
-        && unused_for.is_none_or(|span| usage.recalled.unwrap_or(*since) <= now.minus(span))
+        && unused_for.is_none_or(|span| usage.recalled.unwrap_or(since) <= now.minus(span))
 }

@@ -1,8 +1,8 @@
 //! Making several memories one. The others are absorbed, not lost.
 
-use yore_domain::Result;
 use yore_domain::memory::{Cause, Content, Memory, Status};
 use yore_domain::mutation::MergeStrategy;
+use yore_domain::{Result, Timestamp};
 use yore_store::Write;
 use yore_store::plan::Indexing;
 
@@ -18,7 +18,7 @@ pub(crate) fn after(ground: &Ground<'_>, strategy: MergeStrategy) -> Result<Opti
     let others: Vec<&Memory> =
         ground.targets.iter().filter(|t| t.head.memory != canonical.head.memory).collect();
     let mut content = canonical.head.content.clone();
-    unite(&mut content, &others);
+    unite(&mut content, canonical.head.time.created, &others);
     content.seal = None;
     Ok(Some(content))
 }
@@ -72,16 +72,18 @@ fn survivor<'a>(
     }
 }
 
-fn unite(content: &mut Content, others: &[&Memory]) {
+/// Joins texts, the survivor's first, and unites everything else. Where two have the same
+/// member, the one made later says what it is; what lasts longest says how long all of it does.
+fn unite(content: &mut Content, made: Timestamp, others: &[&Memory]) {
     let mut ordered = others.to_vec();
     ordered.sort_by_key(|other| other.head.time.created);
+    let own = content.body.structured.take();
+    let mut members: Vec<_> = own.map(|own| (made, own)).into_iter().collect();
     for other in ordered {
         let theirs = &other.head.content;
         content.body.text.push('\n');
         content.body.text.push_str(&theirs.body.text);
-        if let Some(members) = &theirs.body.structured {
-            content.body.structured.get_or_insert_default().extend(members.clone());
-        }
+        members.extend(theirs.body.structured.clone().map(|own| (other.head.time.created, own)));
         for tag in &theirs.tags {
             if !content.tags.contains(tag) {
                 content.tags.push(tag.clone());
@@ -90,6 +92,12 @@ fn unite(content: &mut Content, others: &[&Memory]) {
         content.provenance.evidence.extend(theirs.provenance.evidence.iter().cloned());
         let surest = theirs.lifecycle.confidence.max(content.lifecycle.confidence);
         content.lifecycle.confidence = surest;
+        let ends = content.lifecycle.expires.zip(theirs.lifecycle.expires);
+        content.lifecycle.expires = ends.map(|(own, theirs)| own.max(theirs));
+    }
+    members.sort_by_key(|(made, _)| *made);
+    for (_, some) in members {
+        content.body.structured.get_or_insert_default().extend(some);
     }
 }
 

@@ -118,6 +118,10 @@ fn reinforce(ground: &Ground<'_>, known: &Memory, draft: &Draft, statement: Stri
     let sure = content.lifecycle.confidence.or(draft.content.lifecycle.confidence);
     content.lifecycle.confidence = sure.map(|sure| (sure + 0.1).min(1.0));
     content.lifecycle.confirmed = Some(ground.now);
+    // What is said again lasts at least as long as whoever says it wants it to.
+    let wanted = draft.content.lifecycle.expires;
+    let longer = content.lifecycle.expires.zip(wanted).map(|(known, wanted)| known.max(wanted));
+    content.lifecycle.expires = longer;
     next.time.observed = Some(ground.now);
     let output = Mutated::one(Effect::Merged, &next);
     let indexing = Indexing { statement, ..indexing(ground.engine, &next.content) };

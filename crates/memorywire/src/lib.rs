@@ -1,0 +1,90 @@
+//! memorywire: remember, recall, forget, merge and expire, for many agents in one vault.
+//!
+//! Every request names an agent, and what an agent remembers is the agent's own: `agent_id` and
+//! `user_id` are the scope of a memory. This crate reads requests ([`wire`]), translates between
+//! them and the model (`map`, `filter`), answers the five operations for every carrier
+//! ([`Memorywire`] is a `Dialect`), serves them and their schemas over HTTP ([`routes`]), and
+//! moves the state machines that procedural memories carry (`procedure`).
+//!
+//! Nothing here decides who may do what, except that nobody under a grant speaks as another
+//! agent; nothing here stores. Other stores are not spoken to: the only one is called
+//! [`STORE`]. Start at [`Memorywire`], then `operations.rs`.
+
+mod dialect;
+mod error;
+mod expire;
+mod filter;
+mod forget;
+mod map;
+mod merge;
+mod operations;
+mod procedure;
+mod recall;
+mod remember;
+mod routes;
+mod rows;
+pub mod schema;
+mod speaker;
+pub mod wire;
+
+use std::sync::Arc;
+
+use yore_domain::HoldId;
+use yore_engine::Engine;
+use yore_engine::dialect::OperationSchema;
+
+pub use error::Refusal;
+pub use routes::routes;
+
+/// What the audit chain and carriers call this protocol.
+pub const NAME: &str = "memorywire";
+/// What the vault is called among stores.
+pub const STORE: &str = "yore";
+/// What that store can do, in the protocol's words.
+pub const CAPABILITIES: [&str; 8] = [
+    "semantic",
+    "episodic",
+    "procedural",
+    "emotional",
+    "fts",
+    "vector",
+    "governance",
+    "recall_tracking",
+];
+/// Where everything lies over HTTP.
+pub const PREFIX: &str = "/memorywire/v0";
+/// The page on which a person decides what waits, on this server.
+const REVIEW: &str = "/app/review";
+
+/// What the operator decides.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where the server is reached from outside; without it, addresses are paths on the server.
+    pub url: Option<String>,
+}
+
+/// The protocol over one engine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Memorywire {
+    engine: Engine,
+    options: Arc<Options>,
+    operations: Arc<[OperationSchema]>,
+}
+
+impl Memorywire {
+    /// Speaks the protocol for an engine.
+    #[must_use]
+    pub fn new(engine: Engine, options: Options) -> Self {
+        Self { engine, options: Arc::new(options), operations: schema::operations().into() }
+    }
+
+    /// Where a person decides what waits.
+    fn approval_url(&self, hold: HoldId) -> String {
+        let url = self.options.url.as_deref().unwrap_or_default();
+        format!("{}{REVIEW}/{hold}", url.trim_end_matches('/'))
+    }
+}
+
+fn stores() -> Vec<String> {
+    vec![STORE.to_owned()]
+}

@@ -1,0 +1,77 @@
+//! Finding what answers a question.
+
+use std::time::Instant;
+
+use yore_domain::grant::Verb;
+use yore_domain::query::{Corpus, Cutoff, Effort, Recall as Question};
+use yore_domain::scope::Scope;
+use yore_domain::{Result, Span, limits};
+use yore_engine::{Call, Found};
+
+use crate::filter::Narrowed;
+use crate::speaker::Speaker;
+use crate::wire::{Hit, Object, Recall, Recalled};
+use crate::{Memorywire, map, stores};
+
+impl Memorywire {
+    /// Finds the best answers among an agent's memories. Every filter holds before the best are
+    /// chosen, so that none of them costs a place.
+    pub(crate) async fn recall(&self, call: &Call, request: Recall) -> Result<Recalled> {
+        request.check()?;
+        let begun = Instant::now();
+        let speaker = self.speaker(call, &request.agent_id, Verb::Read).await?;
+        let narrowed = self.narrowed(&request);
+        let results = match narrowed {
+            Some(narrowed) => self.hits(call, &speaker, &request, &narrowed).await?,
+            None => Vec::new(),
+        };
+        Ok(Recalled {
+            results,
+            fusion_used: request.fusion,
+            stores_queried: stores(),
+            latency_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// What rows must be like; `None` when none can be.
+    fn narrowed(&self, request: &Recall) -> Option<Narrowed> {
+        let types = request.types.as_deref().unwrap_or_default();
+        let narrowed = Narrowed::of(&request.agent_id, request.user_id.as_deref()).types(types);
+        let mut narrowed = match &request.filter {
+            Some(members) => narrowed.by(members)?,
+            None => narrowed.by(&Object::new())?,
+        };
+        let days = request.fresher_than_days.map(Span::days);
+        narrowed.filter.from = days.map(|days| self.engine.now().minus(days));
+        Some(narrowed)
+    }
+
+    async fn hits(
+        &self,
+        call: &Call,
+        speaker: &Speaker,
+        request: &Recall,
+        narrowed: &Narrowed,
+    ) -> Result<Vec<Hit>> {
+        let most = request.k as usize;
+        let question = Question {
+            query: request.query.clone(),
+            corpus: Corpus::Memories,
+            filter: narrowed.filter.clone(),
+            near: Scope::default(),
+            // What the engine cannot say exactly is looked for among all it returns.
+            limit: if narrowed.is_exact() { most } else { limits::RESULTS },
+            effort: Effort::default(),
+            prefer: Vec::new(),
+            cutoff: Cutoff::Calibrated,
+        };
+        let recalled = self.engine.recall(call, question).await?;
+        let found = recalled.results.iter().filter_map(|hit| match &hit.found {
+            Found::Memory { version, head: true } if narrowed.passes(&version.content) => {
+                map::hit(version, hit.score, speaker.direct)
+            }
+            Found::Memory { .. } | Found::Message { .. } => None,
+        });
+        Ok(found.take(most).collect())
+    }
+}

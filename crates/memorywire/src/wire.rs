@@ -1,0 +1,411 @@
+//! Requests and answers, as the schemas describe them.
+//!
+//! Requests may have more members than are known; answers have exactly these, but for the hits
+//! of a recall. Their schemas demand of an answer what the protocol demands, which is less than
+//! what is always there. No error repeats a value.
+
+mod read;
+pub mod record;
+mod word;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use yore_domain::{Error, Result, limits};
+
+pub(crate) use read::read;
+pub use word::{Action, Fusion, Sentiment, Strategy, Type};
+
+/// Members of a document.
+pub type Object = Map<String, Value>;
+
+/// Results of a recall when the caller does not say.
+const RESULTS: u32 = 5;
+/// The furthest a recall may hop.
+const HOPS: u8 = 3;
+
+/// Stores what an agent learned.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Remember {
+    /// The agent whose memory it is.
+    #[schemars(length(min = 1, max = 256))]
+    pub agent_id: String,
+    /// What sort of memory it is.
+    #[serde(rename = "type")]
+    pub kind: Type,
+    /// What to remember; a procedural memory is a state machine as JSON text.
+    #[schemars(length(min = 1))]
+    pub content: String,
+    /// The person it is about or was said by.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_id: Option<String>,
+    /// Anything; filters find it by its members.
+    pub metadata: Option<Object>,
+    /// How sure it is.
+    #[serde(default = "certain")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: f64,
+    /// Where it comes from.
+    pub source: Option<String>,
+    /// From when it is no longer recalled, in milliseconds since 1970.
+    pub expires_at: Option<i64>,
+    /// Whether a person shall approve it first.
+    #[serde(default)]
+    pub approval_required: bool,
+    /// What else a record has, such as `event_time` or `sentiment`; it is kept.
+    #[serde(flatten)]
+    pub extra: Object,
+}
+
+/// Finds what answers a question.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Recall {
+    /// The agent whose memory is searched.
+    #[schemars(length(min = 1, max = 256))]
+    pub agent_id: String,
+    /// The question.
+    #[schemars(length(min = 1))]
+    pub query: String,
+    /// Only what is this person's.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_id: Option<String>,
+    /// How many results at most.
+    #[serde(default = "some_results")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub k: u32,
+    /// Only these types; none means all.
+    pub types: Option<Vec<Type>>,
+    /// How far related memories may lift each other.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 3))]
+    pub hops: u8,
+    /// How the lists of several stores become one.
+    #[serde(default)]
+    pub fusion: Fusion,
+    /// Members that must be equal, all of them: `agent_id`, `user_id`, `type`, `source`,
+    /// `confidence`, and anything else as a dotted path in the metadata.
+    pub filter: Option<Object>,
+    /// Only what was made in the last so many days.
+    pub fresher_than_days: Option<u64>,
+}
+
+/// Takes memories out of recall, or removes them for good.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Forget {
+    /// The agent whose memory it is.
+    #[schemars(length(min = 1, max = 256))]
+    pub agent_id: String,
+    /// Only what is this person's.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_id: Option<String>,
+    /// These memories.
+    pub ids: Option<Vec<String>>,
+    /// And those that a filter finds, in the words of recall's.
+    pub filter: Option<Object>,
+    /// Whether nothing of them shall be left.
+    #[serde(default)]
+    pub hard_delete: bool,
+    /// Why.
+    pub reason: Option<String>,
+    /// Whether a person shall approve it first.
+    #[serde(default)]
+    pub approval_required: bool,
+}
+
+/// Makes several memories one.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Merge {
+    /// The agent whose memory it is.
+    #[schemars(length(min = 1, max = 256))]
+    pub agent_id: String,
+    /// Only what is this person's.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_id: Option<String>,
+    /// What stays: an id, or the `entity_name` in the metadata.
+    #[schemars(length(min = 1))]
+    pub canonical: String,
+    /// What becomes part of it, named likewise.
+    #[schemars(length(min = 1))]
+    pub duplicates: Vec<String>,
+    /// How.
+    #[serde(default)]
+    pub strategy: Strategy,
+    /// Whether a person shall approve it first.
+    #[serde(default)]
+    pub approval_required: bool,
+}
+
+/// Forgets, archives or demotes what a policy describes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Expire {
+    /// The agent whose memory it is.
+    #[schemars(length(min = 1, max = 256))]
+    pub agent_id: String,
+    /// Only what is this person's.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_id: Option<String>,
+    /// What it takes; it must demand something.
+    #[schemars(required)]
+    pub policy: Option<Policy>,
+    /// What happens to it.
+    #[serde(default)]
+    pub action: Action,
+}
+
+/// Which memories an expiry takes. All members that are set must hold.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct Policy {
+    /// Made at least so many days ago.
+    #[schemars(range(min = 1))]
+    pub older_than_days: Option<u64>,
+    /// Of this type.
+    #[serde(rename = "type")]
+    pub kind: Option<Type>,
+    /// Less sure than this.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence_below: Option<f64>,
+    /// Not recalled for so many days, or never.
+    #[schemars(range(min = 1))]
+    pub no_recall_in_days: Option<u64>,
+}
+
+/// What became of a remember.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, extend("required" = ["id", "stored_at", "stores", "pending_approval"]))]
+pub struct Remembered {
+    /// The memory; while it waits, a name under which it will be found once it is approved.
+    #[schemars(length(min = 1))]
+    pub id: String,
+    /// When, in milliseconds since 1970.
+    pub stored_at: i64,
+    /// The stores that took it; none while it waits.
+    pub stores: Vec<String>,
+    /// Whether it waits for a person.
+    pub pending_approval: bool,
+    /// Where the person decides.
+    pub approval_url: Option<String>,
+}
+
+/// What a recall found.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Recalled {
+    /// The best first.
+    pub results: Vec<Hit>,
+    /// How lists became one.
+    pub fusion_used: Fusion,
+    /// The stores that were asked.
+    pub stores_queried: Vec<String>,
+    /// How long it took.
+    pub latency_ms: u64,
+}
+
+/// One result of a recall.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["id", "type", "content", "score"]))]
+pub struct Hit {
+    /// What else was kept of the record. It stands first, so that it can replace nothing below.
+    #[serde(flatten)]
+    pub extra: Object,
+    /// The memory.
+    pub id: String,
+    /// The agent whose memory it is.
+    pub agent_id: String,
+    /// What sort of memory it is.
+    #[serde(rename = "type")]
+    pub kind: Type,
+    /// What it says.
+    pub content: String,
+    /// How well it answers; comparable within one answer only.
+    pub score: f64,
+    /// What was said about it.
+    pub metadata: Object,
+    /// When it was made, in milliseconds since 1970.
+    pub created_at: i64,
+    /// When it last changed.
+    pub updated_at: i64,
+    /// The memories that lifted it.
+    pub supporting: Vec<String>,
+    /// The store that had it.
+    pub source_store: String,
+    /// How sure it is.
+    pub confidence: f64,
+    /// The person it is about or was said by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// Where it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// From when it is no longer recalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+}
+
+/// What became of a forget.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, extend("required" = ["forgotten_ids", "hard_delete", "stores"]))]
+pub struct Forgotten {
+    /// What is forgotten; nothing while it waits.
+    pub forgotten_ids: Vec<String>,
+    /// Whether nothing of them is left.
+    pub hard_delete: bool,
+    /// How many in each store.
+    pub stores: Vec<StoreCount>,
+    /// Whether it waits for a person.
+    pub pending_approval: bool,
+    /// Where the person decides.
+    pub approval_url: Option<String>,
+}
+
+/// How much a store forgot.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, extend("required" = ["store", "count"]))]
+pub struct StoreCount {
+    /// The store.
+    pub store: String,
+    /// How many.
+    pub count: u64,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// What became of a merge.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend("required" = ["canonical", "merged_count", "strategy_used", "stores"]))]
+pub struct Merged {
+    /// What is left; what was asked for where nothing was merged.
+    pub canonical: String,
+    /// How many became part of it.
+    pub merged_count: u64,
+    /// How.
+    pub strategy_used: Strategy,
+    /// The stores that did it.
+    pub stores: Vec<String>,
+    /// Whether it waits for a person.
+    pub pending_approval: bool,
+    /// Where the person decides.
+    pub approval_url: Option<String>,
+}
+
+/// What became of an expire.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Expired {
+    /// How many the policy took.
+    pub matched_count: u64,
+    /// What happened to them.
+    pub action_taken: Action,
+    /// The stores that did it.
+    pub stores: Vec<String>,
+}
+
+fn certain() -> f64 {
+    1.0
+}
+
+fn some_results() -> u32 {
+    RESULTS
+}
+
+impl Remember {
+    /// Checks what the schema says beyond the types.
+    pub(crate) fn check(&self) -> Result<()> {
+        names(&self.agent_id, self.user_id.as_deref())?;
+        filled("content", &self.content)?;
+        share("confidence", Some(self.confidence))
+    }
+}
+
+impl Recall {
+    pub(crate) fn check(&self) -> Result<()> {
+        names(&self.agent_id, self.user_id.as_deref())?;
+        filled("query", &self.query)?;
+        if !(1..=limits::RESULTS).contains(&(self.k as usize)) {
+            return Err(Error::invalid("k", "must be from 1 to 1000"));
+        }
+        if self.hops > HOPS {
+            return Err(Error::invalid("hops", "must be from 0 to 3"));
+        }
+        Ok(())
+    }
+}
+
+impl Forget {
+    /// Checks it, and that it says what to forget: what says nothing would mean everything.
+    pub(crate) fn check(&self) -> Result<()> {
+        names(&self.agent_id, self.user_id.as_deref())?;
+        let ids = self.ids.as_deref().unwrap_or_default();
+        if ids.is_empty() && self.filter.as_ref().is_none_or(Object::is_empty) {
+            return Err(Error::invalid("ids", "ids or a filter must say what to forget"));
+        }
+        if ids.len() > limits::PAGE {
+            return Err(Error::too_large("ids", limits::PAGE));
+        }
+        Ok(())
+    }
+}
+
+impl Merge {
+    pub(crate) fn check(&self) -> Result<()> {
+        names(&self.agent_id, self.user_id.as_deref())?;
+        filled("canonical", &self.canonical)?;
+        if self.duplicates.is_empty() {
+            return Err(Error::invalid("duplicates", "must not be empty"));
+        }
+        if self.duplicates.len() > limits::PAGE {
+            return Err(Error::too_large("duplicates", limits::PAGE));
+        }
+        Ok(())
+    }
+}
+
+impl Expire {
+    /// Checks it and returns the policy. One that demands nothing would take everything; a
+    /// member that is not known demands nothing.
+    pub(crate) fn check(&self) -> Result<&Policy> {
+        names(&self.agent_id, self.user_id.as_deref())?;
+        let policy = self.policy.as_ref().filter(|policy| policy.demands());
+        let policy = policy.ok_or_else(|| {
+            Error::invalid("policy", "must demand something, or it would take everything")
+        })?;
+        for (path, days) in [
+            ("policy.older_than_days", policy.older_than_days),
+            ("policy.no_recall_in_days", policy.no_recall_in_days),
+        ] {
+            if days == Some(0) {
+                return Err(Error::invalid(path, "must be at least 1"));
+            }
+        }
+        share("policy.confidence_below", policy.confidence_below)?;
+        Ok(policy)
+    }
+}
+
+impl Policy {
+    fn demands(&self) -> bool {
+        let Self { older_than_days, kind, confidence_below, no_recall_in_days } = self;
+        older_than_days.is_some()
+            || kind.is_some()
+            || confidence_below.is_some()
+            || no_recall_in_days.is_some()
+    }
+}
+
+pub(crate) fn names(agent: &str, user: Option<&str>) -> Result<()> {
+    for (path, name) in [("agent_id", Some(agent)), ("user_id", user)] {
+        if name.is_some_and(|name| name.is_empty() || name.len() > limits::NAME_BYTES) {
+            return Err(Error::invalid(path, "must be 1 to 256 bytes"));
+        }
+    }
+    Ok(())
+}
+
+fn filled(path: &str, text: &str) -> Result<()> {
+    if text.trim().is_empty() { Err(Error::invalid(path, "must not be empty")) } else { Ok(()) }
+}
+
+fn share(path: &str, number: Option<f64>) -> Result<()> {
+    if number.is_some_and(|number| !(0.0..=1.0).contains(&number)) {
+        return Err(Error::invalid(path, "must be a number from 0 to 1"));
+    }
+    Ok(())
+}
