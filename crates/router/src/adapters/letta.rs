@@ -1,0 +1,318 @@
+//! Letta, by its archives.
+//!
+//! There is one archive for each agent and person, for the server filters by tags only after it
+//! has chosen the best. A passage's metadata holds the record. Passages cannot be changed, so a new
+//! state of a record is a new passage. The server gives no scores with its own index: a hit's
+//! place stands for one. A search returns at most 100 hits of an archive.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::{BoxFuture, FutureExt};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use yore_canon::hash::Sha256;
+use yore_engine::Secret;
+
+use super::{millis, must, object, rows, text, written};
+use crate::error::{Error, Result};
+use crate::http::{Client, escaped};
+use crate::record::{Found, Object, Question, Record, Type, Whose};
+use crate::slot::Depth;
+use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Page};
+
+const BACKEND: &str = "letta";
+/// The member of the metadata that holds the record.
+const RECORD: &str = "yore_record";
+/// Hits that one search returns at most.
+const HITS: usize = 100;
+/// Archives that are listed at once.
+const PAGE: usize = 50;
+
+/// A Letta server.
+#[derive(Debug)]
+pub struct Letta {
+    client: Client,
+    /// What the names of archives begin with.
+    prefix: String,
+    /// What the server embeds with; an archive cannot be made without.
+    embedding: Value,
+    /// The ids of archives, by name.
+    archives: Mutex<BTreeMap<String, String>>,
+}
+
+impl Letta {
+    /// Prepares to speak to a server; nothing is sent yet. The embedding is a model's handle, or a
+    /// whole `embedding_config`.
+    pub fn new(
+        base_url: &str,
+        token: Option<Secret>,
+        prefix: &str,
+        embedding: Value,
+    ) -> Result<Self> {
+        let auth =
+            token.map(|token| ("authorization", Secret::new(format!("Bearer {}", token.expose()))));
+        Ok(Self {
+            client: Client::new(base_url, auth)?,
+            prefix: prefix.to_owned(),
+            embedding,
+            archives: Mutex::default(),
+        })
+    }
+
+    /// What the archives of an agent begin with. Names come from anywhere; hashes are safe ones.
+    fn agent(&self, agent: &str) -> String {
+        format!("{}-{}-", self.prefix, &Sha256::of(agent).to_hex()[..16])
+    }
+
+    fn name(&self, whose: &Whose) -> String {
+        let user = match &whose.user {
+            Some(user) => Sha256::of(format!("user {user}")).to_hex()[..16].to_owned(),
+            None => "all".into(),
+        };
+        format!("{}{user}", self.agent(&whose.agent))
+    }
+
+    /// The archives that hold what a request is about: one person's, or all of the agent's.
+    async fn archives(&self, whose: &Whose) -> Result<Vec<String>> {
+        let wanted = self.name(whose);
+        let prefix = self.agent(&whose.agent);
+        let mut known = self.archives.lock().await;
+        if whose.user.is_none() || !known.contains_key(&wanted) {
+            let mut after = String::new();
+            loop {
+                let path = format!("/v1/archives/?limit={PAGE}{after}");
+                let some = rows(self.client.get(&path).await?.json()?)?;
+                for archive in &some {
+                    let name = must(archive, "name")?.to_owned();
+                    known.insert(name, must(archive, "id")?.to_owned());
+                }
+                match some.last() {
+                    Some(last) if some.len() == PAGE => {
+                        after = format!("&after={}", escaped(must(last, "id")?));
+                    }
+                    Some(_) | None => break,
+                }
+            }
+        }
+        let fits = |name: &str| match whose.user {
+            Some(_) => name == wanted,
+            None => name.starts_with(&prefix),
+        };
+        Ok(known.iter().filter(|(name, _)| fits(name)).map(|(_, id)| id.clone()).collect())
+    }
+
+    /// The archive a record belongs in, made where there is none.
+    async fn own_archive(&self, whose: &Whose) -> Result<String> {
+        let name = self.name(whose);
+        self.archives(whose).await?;
+        // Nobody else may make it meanwhile: names need not be unique over there.
+        let mut known = self.archives.lock().await;
+        if let Some(id) = known.get(&name) {
+            return Ok(id.clone());
+        }
+        let mut body = json!({"name": name, "description": "kept by Yore"});
+        match &self.embedding {
+            config @ Value::Object(_) => body["embedding_config"] = config.clone(),
+            handle @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)) => body["embedding"] = handle.clone(),
+        }
+        let made = self.client.json(Method::POST, "/v1/archives/", &body).await?.json()?;
+        let id = must(&made, "id")?.to_owned();
+        known.insert(name, id.clone());
+        Ok(id)
+    }
+
+    /// A place is an archive and a passage in it.
+    fn place(archive: &str, passage: &str) -> String {
+        format!("{archive}/{passage}")
+    }
+
+    async fn search(&self, body: &Value) -> Result<Vec<Value>> {
+        let path = "/v1/passages/search";
+        rows(self.client.json(Method::POST, path, body).await?.json()?)
+    }
+
+    /// Everything in an archive, the oldest first.
+    async fn all(&self, whose: &Whose, archive: &str) -> Result<Vec<Found>> {
+        let mut seen = BTreeSet::new();
+        let mut all = Vec::new();
+        let mut body = json!({"archive_id": archive, "limit": HITS});
+        loop {
+            let some = self.search(&body).await?;
+            let mut fresh = 0;
+            let mut last = None;
+            for row in &some {
+                let passage = row.get("passage").unwrap_or(row);
+                last = text(passage, "created_at").map(str::to_owned);
+                let found = found(whose, archive, passage, 0.0)?;
+                if seen.insert(found.place.clone()) {
+                    fresh += 1;
+                    all.push(found);
+                }
+            }
+            if some.len() < HITS {
+                return Ok(all);
+            }
+            // The next part begins at the last one's time, which others may share.
+            let Some(last) = last.filter(|_| fresh > 0) else {
+                let what = format!("{HITS} passages of one moment in a list");
+                return Err(Error::Unsupported(what));
+            };
+            body["start_date"] = last.into();
+        }
+    }
+}
+
+impl MemoryStore for Letta {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::from([
+            Capability::Semantic,
+            Capability::Episodic,
+            Capability::Procedural,
+            Capability::Emotional,
+            Capability::Vector,
+        ])
+    }
+
+    fn keeps(&self) -> Keeps {
+        Keeps::Everything
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<Health>> {
+        async move {
+            let told = self.client.get("/v1/health/").await?.json()?;
+            let status = text(&told, "status").unwrap_or("unknown").to_owned();
+            let version = text(&told, "version").unwrap_or_default();
+            Ok(Health { status, ..Health::ok(BACKEND) }.with("version", version))
+        }
+        .boxed()
+    }
+
+    fn remember<'a>(&'a self, record: &'a Record) -> BoxFuture<'a, Result<String>> {
+        async move {
+            let archive = self.own_archive(&record.whose()).await?;
+            let body = json!({
+                "text": record.content,
+                "metadata": {RECORD: record.without_content()},
+                "tags": [format!("type:{}", record.kind.as_str())],
+                "created_at": written(record.created_at),
+            });
+            let path = format!("/v1/archives/{}/passages", escaped(&archive));
+            let made = self.client.json(Method::POST, &path, &body).await?.json()?;
+            Ok(Self::place(&archive, must(&made, "id")?))
+        }
+        .boxed()
+    }
+
+    fn locate<'a>(
+        &'a self,
+        whose: &'a Whose,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>>> {
+        async move {
+            for archive in self.archives(whose).await? {
+                let all = self.all(whose, &archive).await?;
+                if let Some(found) = all.into_iter().find(|found| found.record.id == id) {
+                    return Ok(Some(found.place));
+                }
+            }
+            Ok(None)
+        }
+        .boxed()
+    }
+
+    fn recall<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Found>>> {
+        async move {
+            let whose = &question.whose;
+            let mut all = Vec::new();
+            for archive in self.archives(whose).await? {
+                let mut body = json!({
+                    "query": question.query,
+                    "archive_id": archive,
+                    // Conditions cost places, and asking for all of them costs little.
+                    "limit": HITS,
+                });
+                if let Some(from) = question.created_from {
+                    body["start_date"] = written(from).into();
+                }
+                for (place, row) in self.search(&body).await?.iter().enumerate() {
+                    let passage = row.get("passage").unwrap_or(row);
+                    all.push(found(whose, &archive, passage, 1.0 / (1.0 + place as f64))?);
+                }
+            }
+            all.sort_by(|a, b| b.score.total_cmp(&a.score));
+            Ok(all)
+        }
+        .boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        whose: &'a Whose,
+        _after: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Page>> {
+        async move {
+            let mut items = Vec::new();
+            for archive in self.archives(whose).await? {
+                items.extend(self.all(whose, &archive).await?);
+            }
+            Ok(Page { items, next: None })
+        }
+        .boxed()
+    }
+
+    fn forget<'a>(
+        &'a self,
+        whose: &'a Whose,
+        place: &'a str,
+        _depth: Depth,
+    ) -> BoxFuture<'a, Result<bool>> {
+        async move {
+            let Some((archive, passage)) = place.split_once('/') else { return Ok(false) };
+            if !self.archives(whose).await?.iter().any(|id| id == archive) {
+                return Ok(false);
+            }
+            let (archive, passage) = (escaped(archive), escaped(passage));
+            let path = format!("/v1/archives/{archive}/passages/{passage}");
+            let answer = self.client.delete(&path).await?;
+            match answer.status {
+                404 => Ok(false),
+                200..=299 => Ok(true),
+                status => Err(Error::Status(status)),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Reads a passage. One that others wrote has no record of ours in it.
+fn found(whose: &Whose, archive: &str, passage: &Value, score: f64) -> Result<Found> {
+    let place = Letta::place(archive, must(passage, "id")?);
+    let content = text(passage, "text").or_else(|| text(passage, "content")).unwrap_or_default();
+    let metadata = object(passage.get("metadata"));
+    let ours = metadata.get(RECORD).cloned();
+    let ours = ours.and_then(|record| serde_json::from_value::<Record>(record).ok());
+    let created = text(passage, "created_at").or_else(|| text(passage, "timestamp"));
+    let record = match ours {
+        Some(record) => Record { content: content.to_owned(), ..record },
+        None => Record {
+            id: String::new(),
+            agent_id: whose.agent.clone(),
+            user_id: whose.user.clone(),
+            kind: Type::Semantic,
+            content: content.to_owned(),
+            metadata,
+            confidence: 1.0,
+            source: None,
+            created_at: millis(created),
+            updated_at: millis(created),
+            expires_at: None,
+            extra: Object::new(),
+        },
+    };
+    Ok(Found::new(place, record, score))
+}

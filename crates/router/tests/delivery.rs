@@ -1,0 +1,131 @@
+//! From the vault to a store that is there, away, and back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use yore_domain::class::Sensitivity;
+use yore_domain::kind::Kind;
+use yore_domain::memory::Draft;
+use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::{MemoryId, Timestamp};
+use yore_engine::{Call, Engine, FixedClock, Parts, Secret, Settings, TokenKind, Wish, token};
+use yore_router::adapters::{Edition, Mem0};
+use yore_router::deliver::{Delivered, Delivery};
+use yore_router::suite::NOW;
+use yore_router::{Error, InMemory, Mapping, Slot};
+use yore_store_sqlite::{Cost, MasterKey, Options, SqliteStore};
+use zeroize::Zeroizing;
+
+use crate::http::Reply;
+use crate::{fakes, slot_on, texts};
+
+const QUIET: Duration = Duration::from_millis(400);
+const LOCAL_KEY: [u8; 32] = [7; 32];
+
+struct Vault {
+    engine: Engine,
+    owner: Call,
+    _directory: TempDir,
+}
+
+impl Vault {
+    async fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        let mut options = Options::new(directory.path(), MasterKey::passphrase("open sesame"));
+        options.cost = Cost::Least;
+        let store = SqliteStore::open(options).unwrap();
+        let now = Timestamp::from_millis(NOW);
+        let engine = Engine::new(Parts {
+            store: Arc::new(store.clone()),
+            keeper: Arc::new(store),
+            clock: Arc::new(FixedClock::at(now)),
+            local_key: Zeroizing::new(LOCAL_KEY),
+            settings: Settings::default(),
+        });
+        let master = Call::bearer("test", token::proof(&LOCAL_KEY, now));
+        let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
+        let owner = Call::bearer("test", Secret::new(owner));
+        Self { engine, owner, _directory: directory }
+    }
+
+    async fn remember(&self, text: &str, change: impl FnOnce(&mut Draft)) -> MemoryId {
+        let mut draft = Draft::new(Kind::Semantic, text);
+        draft.content.scope.agent = Some("agent-a".into());
+        draft.content.scope.user = Some("alice".into());
+        change(&mut draft);
+        let mutation = Mutation::Remember { draft: Box::new(draft), id: None };
+        self.mutate(mutation).await
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> MemoryId {
+        let done = self.engine.mutate(&self.owner, mutation, Wish::default()).await.unwrap();
+        done.memories[0].memory
+    }
+
+    async fn forget(&self, memory: MemoryId, depth: Depth) {
+        self.mutate(Mutation::Forget { memories: vec![memory], depth, reason: None }).await;
+    }
+
+    fn to(&self, slot: &Arc<Slot>) -> Delivery {
+        Delivery::new(self.engine.clone(), self.owner.clone(), slot.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_was_away_catches_up_from_its_cursor_without_doubling_anything() {
+    let vault = Vault::new().await;
+    let (address, state) = fakes::mem0().await;
+    let url = format!("http://{address}");
+    let mapping = Arc::new(InMemory::default());
+    let open = || Mem0::new(&url, Edition::Server, None).unwrap();
+    let slot = slot_on("mem0", open(), mapping.clone(), 300);
+
+    let first = vault.remember("the orchard has pears", |_| {}).await;
+    vault.remember("no agent's own", |draft| draft.content.scope.agent = None).await;
+    vault
+        .remember("too private to leave", |draft| {
+            draft.content.governance.sensitivity = Some(Sensitivity::Restricted);
+        })
+        .await;
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!((done.created, done.refused), (1, 0), "{done:?}");
+    assert_eq!(state.len(), 1);
+    assert_eq!(texts(&slot, "orchard").await, ["the orchard has pears"]);
+    let cursor = mapping.cursor("mem0").await.unwrap().unwrap();
+
+    // Away: it takes the write and does not answer.
+    *state.trouble.lock() = Some(Reply::Hang);
+    vault.remember("the orchard has plums", |_| {}).await;
+    vault.remember("the orchard has quinces", |_| {}).await;
+    let failed = vault.to(&slot).catch_up(QUIET).await;
+    assert!(matches!(failed, Err(Error::Deadline(_))), "{failed:?}");
+    assert_eq!(mapping.cursor("mem0").await.unwrap().unwrap(), cursor, "nothing is passed over");
+    vault.forget(first, Depth::Tombstone).await;
+
+    // Back, with another process over the same mapping.
+    *state.trouble.lock() = None;
+    let slot = slot_on("mem0", open(), mapping, 2000);
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!((done.created, done.replaced, done.withdrawn), (1, 1, 1), "{done:?}");
+    assert_eq!(state.len(), 2);
+    let mut found = texts(&slot, "orchard").await;
+    found.sort();
+    assert_eq!(found, ["the orchard has plums", "the orchard has quinces"]);
+    let again = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!(again, Delivered::default(), "nothing is left to do");
+}
+
+#[tokio::test]
+async fn what_is_erased_or_grows_too_private_leaves_the_store() {
+    let vault = Vault::new().await;
+    let slot = slot_on("file", crate::file(), Arc::new(InMemory::default()), 5000);
+    let erased = vault.remember("the code of the gate", |_| {}).await;
+    vault.remember("the gate is green", |_| {}).await;
+    vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!(texts(&slot, "gate").await.len(), 2);
+    vault.forget(erased, Depth::Erase).await;
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!(done.withdrawn, 1, "{done:?}");
+    assert_eq!(texts(&slot, "gate").await, ["the gate is green"]);
+}
