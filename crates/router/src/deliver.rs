@@ -4,6 +4,7 @@
 //! memory has now, and the cursor moves only when the store has it; so a store that was away
 //! catches up where it stopped, and a change that is delivered twice changes nothing.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,19 +37,29 @@ pub struct Delivered {
     pub refused: u64,
 }
 
+/// Makes the call under which a delivery looks into the vault, anew each time, because
+/// credentials end.
+pub type Caller = Arc<dyn Fn() -> Call + Send + Sync>;
+
 /// The way from one vault to one store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Delivery {
     engine: Engine,
-    call: Call,
+    caller: Caller,
     slot: Arc<Slot>,
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery").field("slot", &self.slot).finish_non_exhaustive()
+    }
 }
 
 impl Delivery {
     /// Delivers what the caller may see in its vault to a store.
     #[must_use]
-    pub fn new(engine: Engine, call: Call, slot: Arc<Slot>) -> Self {
-        Self { engine, call, slot }
+    pub fn new(engine: Engine, caller: Caller, slot: Arc<Slot>) -> Self {
+        Self { engine, caller, slot }
     }
 
     /// Delivers until nothing more has come for some time, or the store fails. What was delivered
@@ -56,6 +67,17 @@ impl Delivery {
     pub async fn catch_up(&self, quiet: Duration) -> Result<Delivered> {
         let mut done = Delivered::default();
         let mut changes = self.changes().await?;
+        while let Ok(Some(event)) = tokio::time::timeout(quiet, changes.next()).await {
+            self.deliver(event?, &mut done).await?;
+        }
+        Ok(done)
+    }
+
+    /// Delivers everything once more, from the first change on. What the store has as it should be
+    /// stays as it is.
+    pub async fn repair(&self, quiet: Duration) -> Result<Delivered> {
+        let mut done = Delivered::default();
+        let mut changes = self.engine.subscribe(&(self.caller)(), Some(Seq(0))).await?;
         while let Ok(Some(event)) = tokio::time::timeout(quiet, changes.next()).await {
             self.deliver(event?, &mut done).await?;
         }
@@ -109,7 +131,7 @@ impl Delivery {
             // A store that is new gets everything.
             None => Seq(0),
         };
-        Ok(self.engine.subscribe(&self.call, Some(after)).await?)
+        Ok(self.engine.subscribe(&(self.caller)(), Some(after)).await?)
     }
 
     async fn deliver(&self, event: Event, done: &mut Delivered) -> Result<()> {
@@ -137,7 +159,7 @@ impl Delivery {
 
     /// Makes the store hold what the memory is now.
     async fn memory(&self, id: MemoryId, done: &mut Delivered) -> Result<()> {
-        let memory = match self.engine.get(&self.call, Reference::Memory(id)).await {
+        let memory = match self.engine.get(&(self.caller)(), Reference::Memory(id)).await {
             Ok(memory) => memory,
             Err(yore_domain::Error::NotFound) => {
                 return self.gone(id, Depth::Tombstone, done).await;

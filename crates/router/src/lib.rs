@@ -34,7 +34,7 @@ mod upkeep;
 pub use breaker::{Breaker, Patience};
 pub use error::{Error, Result};
 pub use filter::passes;
-pub use mapping::{InMemory, Kept, Mapping};
+pub use mapping::{InMemory, Kept, Lasting, Mapping};
 pub use record::{Found, Object, Question, Record, Type, Whose};
 pub use router::{
     Ask, Forgotten, Options, Recalled, Remembered, Report, Router, RouterHealth, WritePolicy,

@@ -1,5 +1,7 @@
 //! What is kept beside the stores: which place a memory has in each, and what does not fit there.
 
+mod file;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -10,6 +12,8 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::record::Record;
+
+pub use file::Lasting;
 
 /// What is known of one memory in one store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -369,6 +369,12 @@ impl Slot {
         Ok(gone)
     }
 
+    /// Whether the store has a memory as it was delivered.
+    pub async fn has(&self, id: &str) -> Result<bool> {
+        let kept = self.mapping.get(&self.name, id).await?;
+        Ok(kept.is_some_and(|kept| kept.digest.is_some()))
+    }
+
     /// Takes back what was delivered. What never was is left alone, whatever the store has.
     pub async fn withdraw(&self, id: &str, depth: Depth) -> Result<bool> {
         let Some(kept) = self.mapping.get(&self.name, id).await? else { return Ok(false) };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use yore_engine::Secret;
 use yore_router::adapters::{Cognee, Edition, Letta, Mem0, Pgvector, SqliteVec};
-use yore_router::suite::{BEYOND, CONFORMANCE, run};
-use yore_router::{InMemory, MemoryStore, Slot};
+use yore_router::suite::{BEYOND, CONFORMANCE, NOW, run};
+use yore_router::{InMemory, MemoryStore, Question, Record, Slot, Type, Whose};
 
 use crate::{embedder, fakes, terms};
 
@@ -30,7 +30,7 @@ async fn mw_conformance_sqlite_vec_in_a_file() {
 #[tokio::test]
 async fn mw_conformance_sqlite_vec_in_a_file_of_memorywires() {
     let Ok(path) = std::env::var("YORE_TEST_SQLITE_VEC") else {
-        eprintln!("NOT RUN: sqlite-vec: YORE_TEST_SQLITE_VEC names no file that memorywire made");
+        println!("NOT RUN: sqlite-vec: YORE_TEST_SQLITE_VEC names no file that memorywire made");
         return;
     };
     let store = SqliteVec::open(path.as_ref(), embedder()).unwrap();
@@ -43,21 +43,71 @@ async fn mw_conformance_sqlite_vec_in_a_file_of_memorywires() {
 #[tokio::test]
 async fn mw_conformance_pgvector() {
     let Ok(dsn) = std::env::var("YORE_TEST_PGVECTOR") else {
-        eprintln!("NOT RUN: pgvector: YORE_TEST_PGVECTOR names no PostgreSQL with pgvector");
+        println!("NOT RUN: pgvector: YORE_TEST_PGVECTOR names no PostgreSQL with pgvector");
         return;
     };
     let schema = format!("memorywire_{}", std::process::id());
     passes("pgvector", Arc::new(Pgvector::new(&dsn, &schema, embedder()).unwrap())).await;
-    // A new connection finds the tables in place.
-    let again = Pgvector::new(&dsn, &schema, embedder()).unwrap();
+    // A new connection finds the tables in place, and goes through the index.
+    let again = Pgvector::new(&dsn, &schema, embedder()).unwrap().exact_up_to(0);
     let health = again.health().await.unwrap();
     assert!(health.detail["memory_count"].as_i64().unwrap() > 0, "{health:?}");
+    agents_find_their_own(again).await;
+}
+
+/// A schema as memorywire makes it, with an index over an empty table that loses answers.
+#[tokio::test]
+async fn mw_077_a_schema_of_memorywires_is_searched_exactly() {
+    let Ok(dsn) = std::env::var("YORE_TEST_PGVECTOR") else {
+        println!("NOT RUN: pgvector: YORE_TEST_PGVECTOR names no PostgreSQL with pgvector");
+        return;
+    };
+    let schema = format!("theirs_{}", std::process::id());
+    let (client, connection) = tokio_postgres::connect(&dsn, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute(&format!(
+            "CREATE EXTENSION IF NOT EXISTS vector; CREATE SCHEMA {schema};
+             CREATE TABLE {schema}.memories (id text PRIMARY KEY, agent_id text NOT NULL,
+                 user_id text, type text NOT NULL, content text NOT NULL,
+                 metadata jsonb DEFAULT '{{}}', confidence real DEFAULT 1.0, source text,
+                 embedding vector(384), created_at bigint NOT NULL, updated_at bigint NOT NULL,
+                 expires_at bigint, deleted_at bigint, last_recalled_at bigint);
+             CREATE INDEX idx_memories_embedding ON {schema}.memories
+                 USING ivfflat (embedding vector_l2_ops);
+             INSERT INTO {schema}.memories (id, agent_id, type, content, created_at, updated_at)
+                 VALUES ('theirs', 'many-1', 'semantic', 'written without a vector', 1, 1);"
+        ))
+        .await
+        .unwrap();
+    let store = Pgvector::new(&dsn, &schema, embedder()).unwrap().exact_up_to(0);
+    agents_find_their_own(store).await;
+}
+
+/// Many agents in one table: conditions that the index does not know must cost nobody an answer.
+async fn agents_find_their_own(store: Pgvector) {
+    let slot = Slot::new("index", Arc::new(store), Arc::new(InMemory::default()), terms(60_000));
+    let whose = |agent: usize| Whose { agent: format!("many-{agent}"), user: None };
+    for agent in 0..20 {
+        for number in 0..20 {
+            let text = format!("topic{number} of agent{agent} is about word{}", number * 7);
+            let id = format!("many-{agent}-{number}");
+            let record = Record::new(id, &whose(agent), Type::Semantic, &text, NOW);
+            slot.put(&record).await.unwrap();
+        }
+    }
+    for agent in 0..20 {
+        let query = format!("topic7 of agent{agent} is about word49");
+        let lane = slot.recall(&Question::new(whose(agent), &query, 5, NOW)).await.unwrap();
+        assert_eq!(lane.hits.len(), 5, "agent {agent}");
+        assert_eq!(lane.hits[0].0.id, format!("many-{agent}-7"));
+    }
 }
 
 fn real(name: &str, variable: &str) -> Option<String> {
     let address = std::env::var(variable).ok();
     if address.is_none() {
-        eprintln!("NOT RUN: {name}: {variable} names no server");
+        println!("NOT RUN: {name}: {variable} names no server");
     }
     address
 }

@@ -68,7 +68,8 @@ impl Vault {
     }
 
     fn to(&self, slot: &Arc<Slot>) -> Delivery {
-        Delivery::new(self.engine.clone(), self.owner.clone(), slot.clone())
+        let owner = self.owner.clone();
+        Delivery::new(self.engine.clone(), Arc::new(move || owner.clone()), slot.clone())
     }
 }
 

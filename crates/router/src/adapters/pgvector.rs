@@ -37,6 +37,7 @@ pub struct Pgvector {
     schema: String,
     client: Mutex<Option<Arc<Client>>>,
     embedder: Arc<dyn Embedder>,
+    exact: i64,
 }
 
 impl From<tokio_postgres::Error> for Error {
@@ -60,7 +61,15 @@ impl Pgvector {
         if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(Error::invalid("schema", "must be letters, digits and underscores"));
         }
-        Ok(Self { config, schema: schema.to_owned(), client: Mutex::new(None), embedder })
+        let (schema, client) = (schema.to_owned(), Mutex::new(None));
+        Ok(Self { config, schema, client, embedder, exact: EXACT })
+    }
+
+    /// Searches exactly only for agents with at most so many memories.
+    #[must_use]
+    pub fn exact_up_to(mut self, memories: u32) -> Self {
+        self.exact = i64::from(memories);
+        self
     }
 
     /// A connection that works, with the tables in place.
@@ -224,11 +233,12 @@ impl Pgvector {
     async fn is_exact(&self, client: &Client, whose: &Whose) -> Result<bool> {
         let sql = format!(
             "SELECT (SELECT count(*) FROM (SELECT 1 FROM {schema}.memories WHERE agent_id = $1
-                LIMIT {EXACT} + 1) few) <= {EXACT}
+                LIMIT {exact} + 1) few) <= {exact}
              OR NOT EXISTS (SELECT 1 FROM pg_indexes WHERE schemaname = '{schema}'
                 AND tablename = 'memories' AND indexdef LIKE '%USING hnsw%')
              OR current_setting('hnsw.iterative_scan', true) IS DISTINCT FROM 'strict_order'",
-            schema = self.schema
+            schema = self.schema,
+            exact = self.exact,
         );
         Ok(client.query_one(&sql, &[&whose.agent]).await?.try_get(0)?)
     }
