@@ -43,6 +43,17 @@ pub struct Note {
     pub draft: Draft,
     /// Whether it still holds; one that does not is kept, and not recalled.
     pub active: bool,
+    /// Whether somebody settled it.
+    pub standing: Standing,
+}
+
+/// Whether a memory was settled where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was a memory there: of a memory store, of an archive, or of a file somebody wrote.
+    Kept,
+    /// A platform or a rule concluded it from what was said: a person decides.
+    Proposed,
 }
 
 /// What could not be read, and why.

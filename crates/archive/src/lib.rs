@@ -34,7 +34,7 @@ mod tree;
 
 pub use connector::{Connector, Sink, read};
 pub use error::{Error, Result};
-pub use item::{Blob, Item, Note, Report, Skip, Talk};
+pub use item::{Blob, Item, Note, Report, Skip, Standing, Talk};
 pub use limits::Limits;
 pub use propose::proposals;
 pub use scan::{Piece, Pieces};

@@ -10,7 +10,7 @@ use yore_domain::memory::{Draft, Status, normalised};
 use yore_domain::provenance::{ActorKind, MessageRef};
 
 use crate::ids;
-use crate::item::{Note, Talk};
+use crate::item::{Note, Standing, Talk};
 
 /// How a sentence begins that is worth keeping, what it is, and how sure that is.
 struct Rule {
@@ -141,7 +141,7 @@ pub fn proposals(talk: &Talk) -> Vec<Note> {
             // The same words in another conversation are the same proposal.
             let id = ids::memory("proposal", &["said", &normalised(text)]);
             if !found.iter().any(|known| known.id == id) {
-                found.push(Note { id, draft, active: true });
+                found.push(Note { id, draft, active: true, standing: Standing::Proposed });
             }
         }
     }

@@ -7,7 +7,10 @@ use yore_domain::memory::Draft;
 use yore_domain::provenance::{ActorKind, MessageRef};
 
 use crate::ids;
-use crate::item::Note;
+use crate::item::{Note, Standing};
+
+/// Platforms that keep memories, and files in which people wrote them down.
+const KEEPERS: [&str; 5] = ["mem0", "letta", "mcp-memory", "basic-memory", "notes"];
 
 /// A memory of a platform.
 #[derive(Debug)]
@@ -42,7 +45,9 @@ impl Found<'_> {
                 Value::Object([(crate::residue::NATIVE.to_owned(), native)].into_iter().collect()),
             );
         }
-        Note { id: ids::memory(self.platform, self.key), draft, active: true }
+        let standing =
+            if KEEPERS.contains(&self.platform) { Standing::Kept } else { Standing::Proposed };
+        Note { id: ids::memory(self.platform, self.key), draft, active: true, standing }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use yore_domain::kind::Facet;
-use yore_domain::memory::{Draft, Version};
+use yore_domain::memory::{Draft, Status, Version};
 use yore_domain::provenance::ActorKind;
 use yore_domain::{MemoryId, Timestamp};
 
 use super::wire::invalid;
 use crate::ids;
-use crate::item::Note;
+use crate::item::{Note, Standing};
 use crate::json::{Look, Object};
 use crate::{Result, time};
 
@@ -26,6 +26,7 @@ const TYPES: [(&str, Facet); 7] = [
 #[must_use]
 pub fn memory_json(version: &Version, created: Timestamp) -> Value {
     let content = &version.content;
+    let created = first_made(version, created);
     let mut out = Object::new();
     let record = TYPES.iter().find(|(_, facet)| *facet == content.facet);
     out.insert("id".into(), json!(version.memory));
@@ -65,12 +66,27 @@ pub fn memory_json(version: &Version, created: Timestamp) -> Value {
         if let Some(body) = rest.get_mut("body").and_then(Value::as_object_mut) {
             body.insert("text".into(), Value::from(""));
         }
-        if let Some(foreign) = rest.get_mut("foreign").and_then(Value::as_object_mut) {
-            foreign.remove("omp");
+        let mut foreign = rest.remove("foreign").unwrap_or_default();
+        if let Some(foreign) = foreign.as_object_mut().filter(|foreign| !foreign.is_empty()) {
+            foreign.shift_remove("omp");
+            if !foreign.is_empty() {
+                rest.insert("foreign".into(), Value::Object(std::mem::take(foreign)));
+            }
+        }
+        rest.insert("time".into(), json!(version.time));
+        if version.status == Status::Candidate {
+            rest.insert("status".into(), json!(version.status));
         }
     }
     out.insert("x_yore".into(), rest);
     Value::Object(out)
+}
+
+/// When the first version was made: what was restored remembers it of the archive.
+pub(super) fn first_made(version: &Version, created: Timestamp) -> Timestamp {
+    let omp = version.content.foreign.get("omp");
+    let said = omp.and_then(|omp| omp.text("created_at")).and_then(time::text);
+    said.map_or(created, |said| said.min(created))
 }
 
 /// Reads a memory.
@@ -101,7 +117,8 @@ pub fn memory_from(mut object: Object) -> Result<Note> {
         draft.content.provenance.method = "restored".to_owned();
         draft
     });
-    draft.time.created = Some(created);
+    let made = draft.time.created;
+    draft.time.created = made.or(Some(created));
     let content = &mut draft.content;
     content.tags =
         object.list("tags").iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -129,13 +146,17 @@ pub fn memory_from(mut object: Object) -> Result<Note> {
     if !object.is_empty() {
         content.foreign.insert("omp".to_owned(), Value::Object(object));
     }
+    if made.is_some_and(|made| made != created) {
+        let own = content.foreign.entry("omp".to_owned()).or_insert_with(|| json!({}));
+        own["created_at"] = Value::from(created.to_string());
+    }
     let platform = content.provenance.provider.as_deref().unwrap_or("omp");
     let id: MemoryId = ids::memory(platform, &[&native]);
     if id.to_string() != native {
         let own = content.foreign.entry("omp".to_owned()).or_insert_with(|| json!({}));
         own["x_native_id"] = Value::from(native);
     }
-    Ok(Note { id, draft, active })
+    Ok(Note { id, draft, active, standing: Standing::Kept })
 }
 
 /// What this program wrote itself, with the text put back.

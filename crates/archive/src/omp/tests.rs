@@ -306,6 +306,25 @@ fn omp_084_sha256sum_agrees() {
 }
 
 #[test]
+fn omp_088_a_memory_that_was_revised_is_written_again_as_it_was() {
+    let time = |text: &str| text.parse::<Timestamp>().unwrap();
+    let (first, then) = (time("2026-03-01T08:00:00Z"), time("2026-04-07T12:00:00Z"));
+    let mut draft = Draft::text("coffee, black");
+    draft.status = yore_domain::memory::Status::Candidate;
+    draft.time.created = Some(then);
+    draft.time.valid_to = Some(time("2027-01-01T00:00:00Z"));
+    let version = Version::first(MemoryId::random(), draft, then, None);
+    let written = memory_json(&version, first);
+    assert_eq!(written["created_at"], json!(first.to_string()));
+    let Value::Object(object) = written.clone() else { panic!() };
+    let note = memory_from(object).unwrap();
+    let restored = Version::first(note.id, note.draft, time("2030-01-01T00:00:00Z"), None);
+    assert_eq!((restored.memory, restored.status), (version.memory, version.status));
+    assert_eq!(restored.time, version.time);
+    assert_eq!(memory_json(&restored, restored.time.created), written);
+}
+
+#[test]
 fn omp_080_more_files_than_a_plain_zip_can_count() {
     let at: Timestamp = "2026-04-07T12:00:00Z".parse().unwrap();
     let mut writer = Writer::new(Vec::new(), at, None);

@@ -111,7 +111,7 @@ impl<W: Write> Writer<W> {
         self.entry(&format!("memories/{}.json", version.memory), &serde_json::to_vec(&json)?)?;
         self.counts.memories = self.counts.memories.map(|count| count + 1);
         self.platforms.extend(version.content.provenance.provider.clone());
-        self.widen(created);
+        self.widen(memory::first_made(version, created));
         Ok(())
     }
 
