@@ -20,9 +20,10 @@ use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
-    AuditQuery, Caller, Census as Counts, Context as Frame, Conversed, Decision, DryRun, Event,
-    Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated,
-    Recalled, Reference, Reviewed, TokenKind, Traces as Found, Undo as UndoRequest, Undone, Wish,
+    AuditQuery, CONVERSATIONS, Caller, Census as Counts, Context as Frame, Conversed, Decision,
+    DryRun, Event, Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued,
+    Item, Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, TokenKind, Traces as Found,
+    Undo as UndoRequest, Undone, Wish,
 };
 
 /// Where every operation lies.
@@ -127,6 +128,8 @@ endpoints! {
     EraseMessage = "message.erase", Light, input::OneMessage => ();
     /// Takes in a batch of items.
     Import = "import", Heavy, input::Import => Imported;
+    /// Puts before a person what might be worth remembering, each once.
+    Propose = "propose", Heavy, input::Propose => Proposed;
     /// Tells who the caller is and whose vault it reached.
     Whoami = "whoami", Light, Nothing => Caller;
     /// Gives out a page of items.

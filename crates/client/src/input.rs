@@ -14,7 +14,9 @@ use yore_domain::query::{Filter, PageRequest, Recall};
 use yore_domain::{
     ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
-use yore_engine::{Decision, DryRun, Extension, GrantRequest, Item, Reference, TokenKind, Wish};
+use yore_engine::{
+    Decision, DryRun, Extension, GrantRequest, Item, Proposal, Reference, TokenKind, Wish,
+};
 
 macro_rules! inputs {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {$(
@@ -186,6 +188,14 @@ inputs! {
     Import {
         /// At most 500.
         items: Vec<Item>,
+        /// Whether to say only what would become of them.
+        #[serde(default)]
+        dry_run: DryRun,
+    }
+    /// Things that might be worth remembering.
+    Propose {
+        /// At most 500.
+        proposals: Vec<Proposal>,
         /// Whether to say only what would become of them.
         #[serde(default)]
         dry_run: DryRun,

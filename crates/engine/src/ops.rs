@@ -21,6 +21,7 @@ pub mod locate;
 mod merge;
 mod prior;
 pub mod profile;
+pub mod propose;
 pub mod public;
 pub mod recall;
 mod relabel;

@@ -78,7 +78,8 @@ pub(crate) fn routes() -> Router<App> {
     route! {
         Remember Revise Relabel Forget Merge RestoreVersion Recall Context Get GetAsOf History
         List Count Feedback Expire Undo Converse Conversation Conversations Messages
-        EraseConversation EraseMessage Import Whoami Export IssueGrant IssueCapability PublicReads
+        EraseConversation EraseMessage Import Propose Whoami Export IssueGrant IssueCapability
+        PublicReads
         Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
         Holds ShowHold Decide Rules PutRule RemoveRule
         Audit VerifyAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
@@ -184,6 +185,14 @@ serve! {
             match dry_run {
                 DryRun::No => engine.import(call, items).await,
                 DryRun::Yes => engine.weigh_import(call, items).await,
+            }
+        }
+    }
+    Propose(engine, call, input::Propose { proposals, dry_run }) {
+        async {
+            match dry_run {
+                DryRun::No => engine.propose(call, proposals).await,
+                DryRun::Yes => engine.weigh_proposals(call, proposals).await,
             }
         }
     }

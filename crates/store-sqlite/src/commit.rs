@@ -196,6 +196,10 @@ impl Commit<'_> {
                 "hold",
                 self.one::<i64>("SELECT state FROM hold WHERE id = ?1", [hold.bytes()])? == Some(0),
             ),
+            Precondition::Unasked(hold) => (
+                "hold",
+                self.one::<i64>("SELECT 1 FROM hold WHERE id = ?1", [hold.bytes()])?.is_none(),
+            ),
             Precondition::Profile(user, version) => {
                 ("profile", self.profile_version(user.as_deref())? == *version)
             }

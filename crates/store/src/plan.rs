@@ -83,6 +83,8 @@ pub enum Precondition {
     RuleEpoch(u64),
     /// The hold still waits.
     Pending(HoldId),
+    /// No hold has this id, decided or not.
+    Unasked(HoldId),
     /// The profile's version is this; `None` means there is none.
     Profile(Option<String>, Option<u64>),
     /// The conversation exists, or does not.

@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::run::{Session, Trace};
 
 /// Where the memories end and the conversations begin.
-const CONVERSATIONS: Position = Position { at: Timestamp::MAX, id: [0xff; 16] };
+pub const CONVERSATIONS: Position = Position { at: Timestamp::MAX, id: [0xff; 16] };
 
 /// One thing of a vault, whole: a line of the native form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -34,7 +34,8 @@ const ITEMS: usize = 500;
 pub struct Imported {
     /// Items that are new.
     pub imported: usize,
-    /// Memories that said exactly what another one says; that one was reinforced.
+    /// Memories that said exactly what another one says, which was reinforced, and conversations
+    /// that were here and got more messages.
     pub merged: usize,
     /// Items that were here already.
     pub duplicates: usize,
@@ -301,18 +302,18 @@ impl Batch<'_> {
             return Err(Error::invalid("id", "the batch holds the conversation twice"));
         }
         let planned = append(self.engine, self.session, self.snapshot, head, messages).await?;
-        let fresh = planned.output.appended > 0
-            || planned
-                .preconditions
-                .iter()
-                .any(|precondition| matches!(precondition, Precondition::Conversation(_, false)));
-        if fresh {
-            self.planned.output.imported += 1;
-            self.planned.writes.extend(planned.writes);
-            self.planned.preconditions.extend(planned.preconditions);
-        } else {
+        let fresh = planned
+            .preconditions
+            .iter()
+            .any(|precondition| matches!(precondition, Precondition::Conversation(_, false)));
+        if !fresh && planned.output.appended == 0 {
             self.planned.output.duplicates += 1;
+            return Ok(());
         }
+        *if fresh { &mut self.planned.output.imported } else { &mut self.planned.output.merged } +=
+            1;
+        self.planned.writes.extend(planned.writes);
+        self.planned.preconditions.extend(planned.preconditions);
         Ok(())
     }
 

@@ -69,7 +69,7 @@ pub(crate) async fn steps(
 
 /// The memory that says exactly this. What a writer said where it cannot look is found too:
 /// its name is part of the digest, so it finds only its own.
-async fn said_before(
+pub(crate) async fn said_before(
     ground: &Ground<'_>,
     content: &Content,
     statement: &str,
