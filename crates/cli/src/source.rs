@@ -13,6 +13,17 @@ use yore_ump::files::{self, Format, Source};
 
 use crate::failure::{Failure, Result};
 
+/// What a file that was named is, as far as the forms below tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// An export of ours, or portable records.
+    Own,
+    /// Notes that people wrote.
+    Notes,
+    /// Something else.
+    No,
+}
+
 /// How much of a file is looked at to tell its form.
 const HEAD: usize = 64 << 10;
 /// How deep directories are followed.
@@ -170,9 +181,34 @@ impl Walk {
     }
 }
 
+/// Tells what a file is that was named; a directory is not looked into.
+pub(crate) fn known(path: &Path) -> Option<Known> {
+    let head = head(path).ok()?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    Some(match form(&name, &head, false) {
+        Ok(Form::Records(Format::Json)) if !names_record(&head) => Known::No,
+        Ok(Form::Items | Form::Lines | Form::Records(_)) => Known::Own,
+        Ok(Form::Notes(_)) => Known::Notes,
+        Err(_) => Known::No,
+    })
+}
+
+/// Whether a file that was named is a zip.
+pub(crate) fn is_zip(path: &Path) -> bool {
+    head(path).is_ok_and(|head| head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06"))
+}
+
+/// Whether JSON has the member that every record has.
+fn names_record(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    text.match_indices("\"ump\"")
+        .any(|(at, name)| text[at + name.len()..].trim_start().starts_with(':'))
+}
+
 fn unknown(name: &str, reason: &str) -> Failure {
     Failure::usage(format!("{name}: {reason}")).hint(
-        "yore import reads exports of yore, UMP records and Markdown; --lines takes plain text",
+        "yore import reads exports of yore and of other platforms, UMP records and Markdown; \
+         --lines takes plain text",
     )
 }
 
@@ -187,7 +223,7 @@ fn head(path: &Path) -> Result<Vec<u8>> {
 /// Tells what a file holds from how it begins, and from its name where that does not say.
 fn form(name: &str, head: &[u8], obsidian: bool) -> Result<Form, String> {
     if head.starts_with(b"PK\x03\x04") {
-        return Err("a zip archive, which is not read yet".to_owned());
+        return Err("a zip that holds no known export".to_owned());
     }
     let text = String::from_utf8_lossy(head);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

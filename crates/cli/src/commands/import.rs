@@ -1,5 +1,8 @@
 //! `yore import`: takes in memories and conversations, whatever form they lie in.
 
+mod attachments;
+mod conversations;
+
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
@@ -14,6 +17,7 @@ use yore_domain::provenance::ActorKind;
 use yore_ump::files::{self, FILE_BYTES, Format, NOTE_BYTES, Source};
 use yore_ump::wire::Object;
 
+use self::conversations::Exports;
 use crate::app::{App, Session};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{BAD, GOOD, Table, WARN, cell, styled};
@@ -33,15 +37,24 @@ const LINE_BYTES: u64 = 15 << 20;
 Examples:
   yore import memories.ndjson
   yore import --dry-run memories.ump.json
+  yore import chatgpt-export.zip claude-export.zip
+  yore import ~/.claude ~/.codex
+  yore import backup.omp.zip
   yore import CLAUDE.md AGENTS.md ~/notes
   yore export --data elsewhere | yore import -
   yore import --lines --tag notes notes.txt
 
 Reads exports of yore, portable UMP records (ump.json, NDJSON, ump.md), CLAUDE.md and AGENTS.md,
-Obsidian vaults and folders of Markdown; what a file holds is told by its content. Notes are cut
-at their headings and come in as candidates. What is known already is counted as a duplicate, so
-an import that was cut off can be run again. Each item is judged by itself; those that were turned
-down are listed and the command ends with 1.")]
+Obsidian vaults and folders of Markdown, .omp.zip archives, and the exports and stores of ChatGPT,
+Claude, Claude Code, Codex, Copilot, Cursor, Gemini, Grok, Letta, LM Studio, mem0, Ollama, Open
+WebUI, Perplexity and MCP's memory server: files, folders and zips, told apart by their content.
+Conversations stay as they were said, with branches, attachments and whatever has no place of its
+own. What a platform remembers of a person, and what the person asked to remember, is proposed:
+yore review list shows it. Notes are cut at their headings and come in as candidates.
+
+What is known already is counted as a duplicate, so an import that was cut off can be run again.
+Each item is judged by itself; those that were turned down are listed and the command ends with 1.
+What could not be read is listed too. YORE_ARCHIVE_PASSWORD opens archives that have a password.")]
 pub(crate) struct Args {
     /// Files and directories, or - for standard input
     #[arg(required = true, value_name = "PATH")]
@@ -52,6 +65,9 @@ pub(crate) struct Args {
     /// Every line of plain text is one memory
     #[arg(long)]
     lines: bool,
+    /// Draw nothing to remember from what was said in conversations
+    #[arg(long)]
+    no_proposals: bool,
     /// Tags for what notes and --lines make
     #[arg(long = "tag", short = 't', value_delimiter = ',', value_name = "TAG")]
     tags: Vec<String>,
@@ -67,13 +83,23 @@ struct Sum {
     merged: u64,
     duplicates: u64,
     held: u64,
+    proposed: u64,
     rejected: Vec<Skipped>,
     skipped: Vec<Skipped>,
     dry_run: bool,
+    /// What was read of other platforms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exports: Option<Exports>,
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
-    let Walk { found, skipped } = Walk::of(&args.paths, args.lines)?;
+    let standard = |path: &PathBuf| path.as_os_str() == "-";
+    let (exports, others): (Vec<PathBuf>, Vec<PathBuf>) = args
+        .paths
+        .iter()
+        .cloned()
+        .partition(|path| !args.lines && !standard(path) && conversations::are_in(path));
+    let Walk { found, skipped } = Walk::of(&others, args.lines)?;
     let several = found.len() > 1;
     let mut session = app.session().await?;
     let sum = Sum { skipped, dry_run: args.dry_run, ..Sum::default() };
@@ -99,7 +125,10 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     tray.chained(&mut session).await?;
     tray.send(&mut session).await?;
     tray.bar.finish_and_clear();
-    let sum = tray.sum;
+    let mut sum = tray.sum;
+    if !exports.is_empty() {
+        conversations::run(app, &mut session, &args, &exports, &mut sum).await?;
+    }
     app.out.either(&sum, |sum| show(app, sum))?;
     ended(&args, &sum)
 }
@@ -312,6 +341,9 @@ fn item(app: &App, args: &Args, line: &[u8]) -> Result<Option<Item>, String> {
 }
 
 fn show(app: &App, sum: &Sum) -> Result {
+    if let Some(exports) = &sum.exports {
+        exports.show(app)?;
+    }
     let mut table = Table::new(&["ITEMS", ""]);
     let would = if sum.dry_run { "would be " } else { "" };
     let rows = [
@@ -320,8 +352,9 @@ fn show(app: &App, sum: &Sum) -> Result {
         (sum.merged, format!("{would}merged into what was known"), GOOD),
         (sum.duplicates, "known already".to_owned(), GOOD),
         (sum.held, format!("{would}held for approval: yore review list"), WARN),
+        (sum.proposed, format!("{would}proposed to remember: yore review list"), WARN),
         (sum.rejected.len() as u64, format!("{would}turned down"), BAD),
-        (sum.skipped.len() as u64, "files passed over".to_owned(), WARN),
+        (sum.skipped.len() as u64, "passed over".to_owned(), WARN),
     ];
     for (at, (number, what, style)) in rows.into_iter().enumerate() {
         if number > 0 || at < 2 {
@@ -353,6 +386,9 @@ fn ended(args: &Args, sum: &Sum) -> Result {
     let names: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
     let name = names.join(", ");
     let count = sum.rejected.len() as u64;
+    if sum.found == 0 && sum.exports.as_ref().is_some_and(Exports::is_empty) {
+        return Err(Failure::usage(format!("{name}: nothing in it could be read")));
+    }
     if count == 0 {
         return Ok(());
     }

@@ -6,6 +6,7 @@ mod capability;
 mod common;
 mod daemon;
 mod disk;
+mod exports;
 mod first_use;
 mod folder;
 mod following;
