@@ -73,6 +73,28 @@ impl Sink {
     }
 }
 
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match &mut self.to {
+            To::Output => std::io::stdout().lock().write(bytes),
+            To::File { part, .. } => part.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match &mut self.to {
+            To::Output => std::io::stdout().lock().flush(),
+            To::File { part, .. } => part.flush(),
+        }
+    }
+}
+
+/// A file without a name beside another: it is gone when the command ends, however it ends.
+pub(crate) fn nameless(beside: &Path) -> Result<std::fs::File> {
+    let parent = beside.parent().filter(|parent| !parent.as_os_str().is_empty());
+    tempfile::tempfile_in(parent.unwrap_or(Path::new("."))).map_err(Failure::file(beside.display()))
+}
+
 /// Writes a file that appears whole, in place of one that may be there.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,4 +1,6 @@
-//! `yore export`: writes everything out, in the native form or as portable records.
+//! `yore export`: writes everything out, in the native form, as portable records or as an archive.
+
+mod archive;
 
 use std::path::{Path, PathBuf};
 
@@ -25,24 +27,43 @@ Examples:
   yore export | yore import --data elsewhere -
   yore export --format ump.json --out memories.ump.json
   yore export --format ump.md --out notes/
+  yore export --format omp.zip --out conversations.omp.zip
 
 Without --format memories come with all their versions, conversations with all their messages, one
-item a line of JSON: everything the vault keeps. With --format memories become signed, portable
-records that other tools read; labels and tags have no place there. What consent keeps inside
-stays inside, unless --unredacted says that the copy is for your own hands. A file appears only
-when it is complete, and only you can read it.")]
+item a line of JSON: everything the vault keeps. As ump.json, ndjson or ump.md memories become
+signed, portable records that other tools read; labels and tags have no place there. What consent
+keeps inside stays inside, unless --unredacted says that the copy is for your own hands. As omp.zip
+conversations with their attachments and memories as they stand become one archive, not encrypted,
+with the same bytes for the same content; yore import takes it in again. A file appears only when
+it is complete, and only you can read it.")]
 pub(crate) struct Args {
     /// The file to write, or for ump.md the directory [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// The form of portable records: ump.json, ndjson or ump.md (one file a record)
-    #[arg(long, short, value_name = "FORM", value_parser = format)]
-    format: Option<Format>,
+    /// The form: ump.json, ndjson or ump.md (one file a record) for portable records, omp.zip for
+    /// an archive
+    #[arg(long, short, value_name = "FORM", value_parser = form)]
+    format: Option<Form>,
     /// Also what consent keeps inside; the copy is for the owner's own hands
     #[arg(long, requires = "format")]
     unredacted: bool,
     #[command(flatten)]
     which: Which,
+}
+
+/// What is written with `--format`.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Records(Format),
+    Archive,
+}
+
+fn form(text: &str) -> Result<Form, String> {
+    if text == "omp.zip" {
+        return Ok(Form::Archive);
+    }
+    let wrong = |_| "must be ump.json, ndjson, ump.md or omp.zip".to_owned();
+    Format::parse(text).map(Form::Records).map_err(wrong)
 }
 
 pub(crate) fn format(text: &str) -> Result<Format, String> {
@@ -52,7 +73,17 @@ pub(crate) fn format(text: &str) -> Result<Format, String> {
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.format {
         None => native(app, args).await,
-        Some(Format::Markdown) => {
+        Some(Form::Archive) => {
+            if args.unredacted {
+                return Err(Failure::usage("--unredacted is for portable records"));
+            }
+            let out =
+                args.out.as_deref().filter(|out| *out != Path::new("-")).ok_or_else(|| {
+                    Failure::usage("omp.zip is an archive").hint("name a file with --out")
+                })?;
+            archive::run(app, args.which.filter(app.out.now), out).await
+        }
+        Some(Form::Records(Format::Markdown)) => {
             let out = args.out.clone().filter(|out| out != Path::new("-")).ok_or_else(|| {
                 Failure::usage("ump.md is one file a record").hint("name a directory with --out")
             })?;
@@ -61,7 +92,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             let asked = asked(app, &args);
             into_directory(app, &mut session, &asked, &out).await
         }
-        Some(format) => {
+        Some(Form::Records(format)) => {
             let mut session = app.session().await?;
             let asked = asked(app, &args);
             into_file(app, &mut session, &asked, format, args.out.as_deref()).await
