@@ -429,7 +429,7 @@ impl Embedder for WordHash {
             let hash = Sha256::of(part);
             let bytes = hash.as_bytes();
             let place = usize::from(u16::from_le_bytes([bytes[0], bytes[1]])) % DIMENSIONS;
-            vector[place] += if bytes[2] % 2 == 0 { weight } else { -weight };
+            vector[place] += if bytes[2].is_multiple_of(2) { weight } else { -weight };
         };
         for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
             if word.is_empty() {

@@ -118,7 +118,7 @@ async fn a_store_that_was_away_catches_up_from_its_cursor_without_doubling_anyth
 }
 
 #[tokio::test]
-async fn what_is_erased_or_grows_too_private_leaves_the_store() {
+async fn what_is_erased_leaves_the_store() {
     let vault = Vault::new().await;
     let slot = slot_on("file", crate::file(), Arc::new(InMemory::default()), 5000);
     let erased = vault.remember("the code of the gate", |_| {}).await;

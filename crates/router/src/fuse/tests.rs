@@ -164,11 +164,11 @@ fn sweep(
 
 #[test]
 fn adversarial_sweep_recall_is_whole_and_nothing_leaks() {
-    for budget in (0..=50).step_by(5) {
+    for budget in (0..=50_usize).step_by(5) {
         for score in [1.0, 2.0, 10.0, f64::INFINITY, f64::NAN, -1.0, 1e300] {
             for fusion in [Fusion::Rrf, Fusion::Weighted] {
                 for attack in [Attack::Invent, Attack::Forge] {
-                    let first = budget % 10 == 0;
+                    let first = budget.is_multiple_of(10);
                     let swept = sweep(budget, score, attack, rules(fusion, 1), first);
                     assert_eq!(swept, (1.0, 0), "{fusion:?} {attack:?} {score} × {budget}");
                 }
@@ -179,7 +179,7 @@ fn adversarial_sweep_recall_is_whole_and_nothing_leaks() {
 
 #[test]
 fn adversarial_sweep_a_quorum_of_two_withstands_ids_that_exist_elsewhere() {
-    for budget in (0..=50).step_by(5) {
+    for budget in (0..=50_usize).step_by(5) {
         for score in [1.0, 2.0, 10.0, f64::INFINITY] {
             for fusion in [Fusion::Rrf, Fusion::Weighted, Fusion::Max] {
                 for attack in [Attack::Invent, Attack::Forge, Attack::Lift] {
