@@ -49,6 +49,6 @@ pub use ops::recall::{Found, Hit, Recalled};
 pub use ops::review::{Decision, Reviewed};
 pub use ops::tokens::TokenKind;
 pub use ops::undo::{Undo, Undone};
-pub use yore_policy::redact::redact;
+pub use yore_policy::redact::{Viewer, redact};
 pub use yore_store::keeper::{Health, Traces, VaultInfo};
 pub use yore_store::snapshot::Census;

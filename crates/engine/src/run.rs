@@ -8,6 +8,7 @@ use yore_canon::hash::Sha256;
 use yore_domain::audit::{self, Actor, Outcome, Target};
 use yore_domain::grant::Verb;
 use yore_domain::{Error, MemoryId, Result, Timestamp};
+use yore_policy::redact::Viewer;
 use yore_policy::{Need, Permit, authorise};
 use yore_store::plan::Operation;
 use yore_store::{CommitError, Durability, Plan, Precondition, Snapshot, Write};
@@ -27,10 +28,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Whether the owner speaks, or the server itself: nothing is redacted for them.
+    /// As whom the caller looks: it decides what consent leaves out.
+    pub(crate) fn viewer(&self) -> Viewer {
+        Viewer::of(self.permit.principal())
+    }
+
+    /// Whether the owner speaks, or the server itself.
     pub(crate) fn is_owner(&self) -> bool {
-        let principal = self.permit.principal();
-        principal.is_owner() || matches!(principal.actor(), Actor::System { .. })
+        self.viewer() == Viewer::Own
     }
 
     /// Where the names live that this caller made up; the owner's is the empty one.

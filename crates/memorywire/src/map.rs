@@ -7,6 +7,7 @@ use yore_domain::memory::{Content, Draft, Foreign, Version};
 use yore_domain::procedure::Machine;
 use yore_domain::provenance::{ActorKind, Provenance};
 use yore_domain::{HoldId, MemoryId, Result, Timestamp};
+use yore_engine::Viewer;
 
 use crate::procedure::MOVE;
 use crate::wire::{Hit, Object, Remember, Type};
@@ -42,13 +43,13 @@ pub(crate) fn draft(request: &Remember) -> Result<Draft> {
 }
 
 /// Writes what a recall found, as this caller may see it; nothing when no word is left of it.
-pub(crate) fn hit(version: &Version, score: f32, direct: bool) -> Option<Hit> {
+pub(crate) fn hit(version: &Version, score: f32, viewer: Viewer) -> Option<Hit> {
     let content = &version.content;
     if content.body.text.is_empty() {
         return None;
     }
     // What consent leaves out of the model must not come back from what is kept beside it.
-    let redacted = !direct && !content.consent.redact.is_empty();
+    let redacted = !viewer.withheld(&content.consent).is_empty();
     Some(Hit {
         extra: if redacted { Object::new() } else { extra(content) },
         id: id(version.memory),

@@ -68,7 +68,7 @@ impl Memorywire {
         let recalled = self.engine.recall(call, question).await?;
         let found = recalled.results.iter().filter_map(|hit| match &hit.found {
             Found::Memory { version, head: true } if narrowed.passes(&version.content) => {
-                map::hit(version, hit.score, speaker.direct)
+                map::hit(version, hit.score, speaker.viewer)
             }
             Found::Memory { .. } | Found::Message { .. } => None,
         });

@@ -2,7 +2,7 @@
 
 use yore_domain::grant::Verb;
 use yore_domain::{Error, Result};
-use yore_engine::Call;
+use yore_engine::{Call, Viewer};
 
 use crate::Memorywire;
 use crate::wire::Object;
@@ -14,8 +14,8 @@ const ANYBODY: &str = "mcp";
 #[derive(Clone, Debug)]
 pub(crate) struct Speaker {
     pub(crate) agent: String,
-    /// Whether the owner speaks: nothing is left out for them.
-    pub(crate) direct: bool,
+    /// As whom it looks: it decides what consent leaves out.
+    pub(crate) viewer: Viewer,
 }
 
 impl Memorywire {
@@ -26,7 +26,7 @@ impl Memorywire {
         if identity.agent().is_some_and(|own| own != agent) {
             return Err(Error::forbidden("the grant is for another agent"));
         }
-        Ok(Speaker { agent: agent.to_owned(), direct: identity.is_owner() })
+        Ok(Speaker { agent: agent.to_owned(), viewer: identity.viewer() })
     }
 
     /// Fills in the agent where a request leaves it out: carriers need not know its name.

@@ -170,7 +170,7 @@ pub(crate) fn of_content(
     if content.body.text.is_empty() {
         return None;
     }
-    let redacted = !person.is_direct() && !content.consent.redact.is_empty();
+    let redacted = !person.identity.viewer().withheld(&content.consent).is_empty();
     // What consent leaves out of the model must not come back from what is kept beside it.
     let kept = if redacted { Kept::default() } else { Kept::of(content) };
     let same_source =

@@ -58,10 +58,7 @@ impl Ump {
         let head = chain.versions.last().unwrap_or(prior);
         let (mut change, successor) = self.change(identity, input, patch, prior, head)?;
         let supersedes = succession(head);
-        let hidden = match identity.is_owner() {
-            true => &[][..],
-            false => &prior.content.consent.redact,
-        };
+        let hidden = identity.viewer().withheld(&prior.content.consent);
         let kept = match hidden.is_empty() {
             true => Some(self.kept(call, identity, input, &successor, &supersedes)),
             false => {

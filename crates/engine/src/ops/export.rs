@@ -96,12 +96,11 @@ async fn heads(
     page: &PageRequest,
 ) -> Result<Page<Memory>> {
     let found = snapshot.memories(filter, page).await?;
+    let viewer = session.viewer();
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
         let consent = standing_of(session, snapshot, filter, &memory).await?;
-        if session.is_owner()
-            || (consent.allows_export() && memory.head.content.consent.allows_export())
-        {
+        if viewer.may_take(&consent) && viewer.may_take(&memory.head.content.consent) {
             items.extend(shown_memory(session, memory, &consent));
         }
     }
@@ -138,7 +137,7 @@ async fn memories(
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
         let consent = standing_of(session, snapshot, filter, &memory).await?;
-        if session.is_owner() || consent.allows_export() {
+        if session.viewer().may_take(&consent) {
             items.extend(whole(session, snapshot, memory).await?);
         }
     }
@@ -150,7 +149,7 @@ async fn whole(session: &Session, snapshot: &dyn Snapshot, memory: Memory) -> Re
     let mut versions = shown_chain(session, snapshot.history(memory.head.memory).await?);
     versions.retain(|version: &Version| {
         version.status != Status::Erased
-            && (session.is_owner() || version.content.consent.allows_export())
+            && session.viewer().may_take(&version.content.consent)
     });
     Ok((!versions.is_empty()).then_some(Item::Memory { versions }))
 }

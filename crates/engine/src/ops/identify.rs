@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_canon::hash::Blake3;
 use yore_canon::seal;
-use yore_domain::audit::Actor;
 use yore_domain::grant::Verb;
 use yore_domain::{Error, Result, VaultId};
 use yore_policy::Need;
+use yore_policy::redact::Viewer;
 
 use crate::call::Call;
 use crate::engine::Engine;
@@ -20,7 +20,7 @@ pub struct Identity {
     did: String,
     owner: String,
     agent: Option<String>,
-    is_owner: bool,
+    viewer: Viewer,
     /// Who gave the grants under which it calls.
     issuers: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl Identity {
     /// agent in the owner's and in that of whoever gave it its grant.
     #[must_use]
     pub fn speaks_for(&self, owner: &str) -> bool {
-        self.is_owner || self.is_own(owner) || self.issuers.iter().any(|issuer| issuer == owner)
+        self.is_owner() || self.is_own(owner) || self.issuers.iter().any(|issuer| issuer == owner)
     }
 
     /// Whether somebody, by DID or name, is the vault's owner.
@@ -57,10 +57,16 @@ impl Identity {
         owner == self.did || owner == self.owner
     }
 
-    /// Whether the owner calls: nothing is redacted for them.
+    /// As whom it looks: it decides what consent leaves out.
+    #[must_use]
+    pub const fn viewer(&self) -> Viewer {
+        self.viewer
+    }
+
+    /// Whether the owner calls.
     #[must_use]
     pub const fn is_owner(&self) -> bool {
-        self.is_owner
+        matches!(self.viewer, Viewer::Own)
     }
 }
 
@@ -81,7 +87,9 @@ pub struct Caller {
 impl Engine {
     /// Tells a caller who it is and whose vault it reached.
     pub async fn whoami(&self, call: &Call) -> Result<Caller> {
-        let Identity { did, owner, agent, is_owner, .. } = self.identify(call, Verb::Read).await?;
+        let identity = self.identify(call, Verb::Read).await?;
+        let is_owner = identity.is_owner();
+        let Identity { did, owner, agent, .. } = identity;
         Ok(Caller { did, owner, agent, is_owner })
     }
 
@@ -104,7 +112,7 @@ impl Engine {
             owner: info.owner,
             agent: principal.agent().map(str::to_owned),
             issuers: principal.grants().iter().map(|grant| grant.issuer.clone()).collect(),
-            is_owner: principal.is_owner() || matches!(principal.actor(), Actor::System { .. }),
+            viewer: Viewer::of(&principal),
         })
     }
 

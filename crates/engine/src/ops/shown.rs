@@ -9,7 +9,7 @@ use yore_domain::hold::Hold;
 use yore_domain::memory::{Foreign, Memory, Version};
 use yore_domain::query::Filter;
 use yore_domain::{MemoryId, Result};
-use yore_policy::redact::redact;
+use yore_policy::redact::{Viewer, redact};
 use yore_store::Snapshot;
 
 use crate::run::Session;
@@ -29,11 +29,9 @@ const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
 /// `standing` is what the memory's newest version says of consent.
 pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> Option<Version> {
-    if session.is_owner() {
-        return Some(version);
-    }
-    let own = &version.content.consent.redact;
-    let since = standing.redact.iter().filter(|path| !own.contains(path));
+    let viewer = session.viewer();
+    let own = viewer.withheld(&version.content.consent);
+    let since = viewer.withheld(standing).iter().filter(|path| !own.contains(path));
     let paths: Vec<String> = own.iter().chain(since).cloned().collect();
     if paths.is_empty() {
         return Some(version);
@@ -99,12 +97,14 @@ pub(crate) async fn shown_hold(
     snapshot: &dyn Snapshot,
     mut hold: Hold,
 ) -> Result<Hold> {
-    if session.is_owner() {
+    let viewer = session.viewer();
+    if viewer == Viewer::Own {
         return Ok(hold);
     }
     for (memory, _) in &hold.judged {
         let found = snapshot.memory(*memory).await?;
-        if found.is_none_or(|memory| !memory.head.content.consent.redact.is_empty()) {
+        let whole = |memory: &Memory| viewer.withheld(&memory.head.content.consent).is_empty();
+        if !found.as_ref().is_some_and(whole) {
             hold.diff.iter_mut().for_each(|line| line.before = None);
         }
     }

@@ -9,7 +9,7 @@ use yore_domain::memory::{Cause, Status, Version};
 use yore_domain::query::{Filter, PageRequest, Position};
 use yore_domain::scope::Visibility;
 use yore_domain::{Error, MemoryId, Result, Timestamp};
-use yore_engine::{Call, Item};
+use yore_engine::{Call, Identity, Item, Viewer};
 
 use crate::map::{self, Place};
 use crate::wire::{self, Object, Wire};
@@ -65,6 +65,16 @@ pub enum Redaction {
     Keep,
 }
 
+impl Redaction {
+    /// For whom a file is: anybody, unless it stays in the caller's hands.
+    fn viewer(self, identity: &Identity) -> Viewer {
+        match self {
+            Self::Apply => Viewer::Other,
+            Self::Keep => identity.viewer(),
+        }
+    }
+}
+
 /// Which statements of a memory leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
@@ -114,6 +124,7 @@ impl Ump {
             filter.scope.visibility = Some(Visibility::Public);
         }
         let identity = self.engine.identify(call, Verb::Read).await?;
+        let viewer = wanted.redaction.viewer(&identity);
         let page = self.engine.export(call, filter, page).await?;
         let mut exported = Exported { next: page.next, ..Exported::default() };
         for item in &page.items {
@@ -131,8 +142,7 @@ impl Ump {
                 if wanted.extent == Extent::Public && !version.class().is_public() {
                     continue;
                 }
-                if wanted.redaction == Redaction::Apply && !version.content.consent.allows_export()
-                {
+                if !viewer.may_take(&version.content.consent) {
                     exported.kept += 1;
                     continue;
                 }
