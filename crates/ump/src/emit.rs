@@ -20,19 +20,29 @@ impl Ump {
         wire: Wire,
     ) -> Result<Object> {
         let now = self.engine.now();
-        let crosses = !identity.is_owner() && !version.content.consent.redact.is_empty();
+        let crosses = !identity.viewer().withheld(&version.content.consent).is_empty();
         let mut record = map::record(version, place, identity.did(), wire, now);
-        let own = identity.did();
-        if !crosses && let Some(signed) = original(version, place, own, wire, &record, now) {
+        if !crosses
+            && let Some(signed) = original(version, place, identity.did(), wire, &record, now)
+            && self.proven(version, &signed)
+        {
             return Ok(signed);
         }
         if crosses {
             // The copy is not what anybody signed, and the vault signs no part for the whole.
             integrity::redact(&mut record);
         } else {
-            integrity::sign(&self.engine, identity, &mut record).await?;
+            integrity::sign(&self.engine, &self.seals, identity, &mut record).await?;
         }
         Ok(record)
+    }
+
+    /// What does not verify is not handed out as if it did, nor what somebody else signed.
+    fn proven(&self, version: &Version, record: &Object) -> bool {
+        let Ok(Some(signer)) = integrity::verified_before(&self.seals, record) else { return false };
+        let owner = record.get("scope").and_then(|scope| scope.get("owner")?.as_str());
+        let sealed = version.content.seal.as_ref().map(|seal| seal.signer.as_str());
+        sealed == Some(&signer) && owner == Some(&signer)
     }
 
     /// Writes the statement that a chain was asked for, as it stands now.
@@ -81,13 +91,7 @@ fn original(
     said.shift_remove(MEMBER);
     let same = said == *meant
         || (untouched && reread(&record, version, own, wire, now).as_ref() == Some(meant));
-    if !same {
-        return None;
-    }
-    // What does not verify is not handed out as if it did, nor what somebody else signed.
-    let signer = integrity::verified(&record).ok()??;
-    let owner = record.get("scope").and_then(|scope| scope.get("owner")?.as_str());
-    (signer == seal.signer && owner == Some(&signer)).then_some(record)
+    same.then_some(record)
 }
 
 /// What the model makes of a record: members that it does not know are no part of it.
@@ -103,3 +107,6 @@ fn reread(
     let first = Version::first(version.memory, draft, now, version.writer.clone());
     Some(map::record(&first, &Place::default(), own, wire, now))
 }
+
+#[cfg(test)]
+mod tests;

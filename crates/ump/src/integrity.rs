@@ -1,31 +1,61 @@
 //! Hash, signature and redaction: what proves a record, and what must leave no false proof.
 
 use serde_json::{Value, json};
-use yore_canon::encode::base64;
-use yore_canon::seal::{self, MEMBER};
+use yore_canon::key::{Algorithm, Signature};
+use yore_canon::seal::{self, MEMBER, Seal};
 use yore_domain::{Error, Result};
 use yore_engine::{Engine, Identity};
 
+use crate::seals::Seals;
 use crate::wire::Object;
 
 /// Checks the seal of a record as it was received and returns its signer; `None` when it
 /// carries none.
 pub fn verified(record: &Object) -> Result<Option<String>> {
-    match seal::verify(record) {
+    signer(seal::verify(record))
+}
+
+/// The same for a record that is handed out again and again.
+pub(crate) fn verified_before(seals: &Seals, record: &Object) -> Result<Option<String>> {
+    let known =
+        |seal: &Seal| seals.find(seal.signer.as_str(), &seal.content_hash) == Some(seal.signature);
+    let checked = seal::verify_unless(record, known);
+    if let Ok(seal) = &checked {
+        seals.keep(seal.signer.as_str(), &seal.content_hash, seal.signature);
+    }
+    signer(checked)
+}
+
+fn signer(checked: Result<Seal, seal::Error>) -> Result<Option<String>> {
+    match checked {
         Ok(seal) => Ok(Some(seal.signer.as_str().to_owned())),
         Err(seal::Error::Missing) => Ok(None),
         Err(error) => Err(Error::Signature { reason: error.to_string() }),
     }
 }
 
-/// Signs a record with the key of the vault it was read from.
-pub(crate) async fn sign(engine: &Engine, identity: &Identity, record: &mut Object) -> Result<()> {
+/// Signs a record with the key of the vault it was read from, unless it was before.
+pub(crate) async fn sign(
+    engine: &Engine,
+    seals: &Seals,
+    identity: &Identity,
+    record: &mut Object,
+) -> Result<()> {
     record.shift_remove(MEMBER);
     let hash = seal::content_hash(record);
-    let signature = engine.seal(identity, &hash).await?;
+    let signature = match seals.find(identity.did(), &hash) {
+        Some(signature) => signature,
+        None => {
+            let bytes = engine.seal(identity, &hash).await?;
+            let signature = Signature::from_slice(Algorithm::Ed25519, &bytes)
+                .expect("invariant: a signature has 64 bytes");
+            seals.keep(identity.did(), &hash, signature);
+            signature
+        }
+    };
     let integrity = json!({
         "content_hash": hash,
-        "signature": format!("ed25519:{}", base64(&signature)),
+        "signature": signature,
         "signer": identity.did(),
     });
     record.insert(MEMBER.to_owned(), integrity);
@@ -54,6 +84,8 @@ pub fn redact(record: &mut Object) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use yore_canon::key::SigningKey;
+
     use super::*;
 
     fn record(redact: &[&str]) -> Object {
@@ -65,6 +97,36 @@ mod tests {
             "integrity": {"content_hash": "blake3:stale"},
         });
         record.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn ump_036_what_was_checked_before_is_checked_again_when_anything_changed() {
+        let key = SigningKey::generate(Algorithm::Ed25519, &[4; 32]);
+        let mut sealed = record(&[]);
+        seal::seal(&mut sealed, &key).unwrap();
+        let seals = Seals::new();
+        for _ in 0..2 {
+            assert_eq!(verified_before(&seals, &sealed).unwrap(), verified(&sealed).unwrap());
+        }
+        let other = SigningKey::generate(Algorithm::Ed25519, &[5; 32]);
+        let mut foreign = record(&[]);
+        seal::seal(&mut foreign, &other).unwrap();
+        let signature = sealed[MEMBER]["signature"].as_str().unwrap();
+        let renamed = signature.replace("ed25519:", "es256:");
+        let table: [(&str, &dyn Fn(&mut Object)); 4] = [
+            ("text", &|record| record["body"]["text"] = json!("u")),
+            ("signature", &|record| {
+                record[MEMBER]["signature"] = foreign[MEMBER]["signature"].clone()
+            }),
+            ("signer", &|record| record[MEMBER]["signer"] = foreign[MEMBER]["signer"].clone()),
+            ("algorithm", &|record| record[MEMBER]["signature"] = json!(renamed)),
+        ];
+        for (what, change) in table {
+            let mut changed = sealed.clone();
+            change(&mut changed);
+            assert!(verified_before(&seals, &changed).is_err(), "{what}");
+        }
+        assert!(verified_before(&seals, &sealed).is_ok(), "what was refused is not kept");
     }
 
     #[test]

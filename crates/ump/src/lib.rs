@@ -24,6 +24,7 @@ mod remember;
 mod revise;
 mod routes;
 mod schema;
+mod seals;
 mod stream;
 mod token;
 pub mod wire;
@@ -32,6 +33,8 @@ use std::sync::Arc;
 
 use yore_engine::Engine;
 use yore_engine::dialect::OperationSchema;
+
+use crate::seals::Seals;
 
 pub use capabilities::Export;
 pub use error::Refusal;
@@ -72,12 +75,18 @@ pub struct Ump {
     engine: Engine,
     options: Arc<Options>,
     operations: Arc<[OperationSchema]>,
+    seals: Arc<Seals>,
 }
 
 impl Ump {
     /// Speaks the protocol for an engine.
     #[must_use]
     pub fn new(engine: Engine, options: Options) -> Self {
-        Self { engine, options: Arc::new(options), operations: schema::operations().into() }
+        Self {
+            engine,
+            options: Arc::new(options),
+            operations: schema::operations().into(),
+            seals: Arc::new(Seals::new()),
+        }
     }
 }
