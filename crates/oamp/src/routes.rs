@@ -1,6 +1,7 @@
 //! The HTTP binding: everything under `/v1/`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +15,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use serde_json::{Value, json};
 use yore_domain::{Error, Timestamp};
 use yore_engine::Call;
-use yore_http::Surface;
+use yore_http::{Limits, Surface};
 
 use crate::accept::{self, ENVELOPE, Query, Shape};
 use crate::audit::{Asked, Told};
@@ -106,6 +107,28 @@ impl Desk {
         }
     }
 
+    /// Reads a request that changes something, and does it: a request has so long to arrive,
+    /// and its answer as long again.
+    async fn change<F>(&self, request: Request, size: Size, work: F) -> Response
+    where
+        F: AsyncFnOnce(Asking, Object) -> Result<Response>,
+    {
+        let Limits { body, heavy_body, time, heavy_time, .. } = self.surface.limits;
+        let (bytes, time) = match size {
+            Size::Plain => (body, time),
+            Size::Heavy => (heavy_body, heavy_time),
+        };
+        let read = Box::pin(self.changing(request, bytes));
+        match tokio::time::timeout(time, read).await {
+            Ok(Ok((asking, input))) => timed(time, work(asking, input)).await,
+            Ok(Err(refusal)) => refusal.into_response(),
+            Err(_) => {
+                let reason = format!("the request did not arrive within {}", spelt(time));
+                Refusal::new(408, "REQUEST_TIMEOUT", reason).into_response()
+            }
+        }
+    }
+
     async fn timed(&self, work: impl Future<Output = Result<Response>>) -> Response {
         timed(self.surface.limits.time, work).await
     }
@@ -115,24 +138,31 @@ impl Desk {
     }
 }
 
-async fn timed(
-    time: std::time::Duration,
-    work: impl Future<Output = Result<Response>>,
-) -> Response {
+/// How much a request that changes something may bring.
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    Plain,
+    Heavy,
+}
+
+async fn timed(time: Duration, work: impl Future<Output = Result<Response>>) -> Response {
     match tokio::time::timeout(time, Box::pin(work)).await {
         Ok(Ok(response)) => response,
         Ok(Err(refusal)) => refusal.into_response(),
         Err(_) => {
-            let reason = format!("no answer within {} s", time.as_secs());
-            let retry_after = std::time::Duration::from_secs(1);
+            let reason = format!("no answer within {}", spelt(time));
+            let retry_after = Duration::from_secs(1);
             Refusal::from(Error::Busy { reason, retry_after }).into_response()
         }
     }
 }
 
+fn spelt(time: Duration) -> String {
+    format!("{} s", time.as_secs())
+}
+
 async fn create(State(desk): State<Desk>, request: Request) -> Response {
-    desk.timed(async {
-        let (asking, input) = desk.changing(request, desk.surface.limits.body).await?;
+    desk.change(request, Size::Plain, async |asking, input| {
         let entry = desk.oamp.create(&asking.call, &input).await?;
         Ok(json_of(StatusCode::CREATED, &entry.into()))
     })
@@ -191,8 +221,7 @@ async fn entry(State(desk): State<Desk>, Segment(id): Segment, request: Request)
 }
 
 async fn patch(State(desk): State<Desk>, Segment(id): Segment, request: Request) -> Response {
-    desk.timed(async {
-        let (asking, input) = desk.changing(request, desk.surface.limits.body).await?;
+    desk.change(request, Size::Plain, async |asking, input| {
         let user = asking.query.one("user_id");
         let entry = desk.oamp.patch(&asking.call, &id, user, &input).await?;
         Ok(json_of(StatusCode::OK, &entry.into()))
@@ -212,8 +241,7 @@ async fn delete(State(desk): State<Desk>, Segment(id): Segment, request: Request
 }
 
 async fn put_model(State(desk): State<Desk>, request: Request) -> Response {
-    desk.timed(async {
-        let (asking, input) = desk.changing(request, desk.surface.limits.body).await?;
+    desk.change(request, Size::Plain, async |asking, input| {
         let (first, model) = desk.oamp.put_model(&asking.call, input).await?;
         let status = if first { StatusCode::CREATED } else { StatusCode::OK };
         Ok(json_of(status, &model.into()))
@@ -248,8 +276,7 @@ async fn delete_model(
 }
 
 async fn export(State(desk): State<Desk>, request: Request) -> Response {
-    desk.timed(async {
-        let (asking, input) = desk.changing(request, desk.surface.limits.body).await?;
+    desk.change(request, Size::Plain, async |asking, input| {
         let user = match needed(&input, "user_id") {
             Ok(user) => user,
             Err(refusal) => {
@@ -265,8 +292,7 @@ async fn export(State(desk): State<Desk>, request: Request) -> Response {
 }
 
 async fn import(State(desk): State<Desk>, request: Request) -> Response {
-    desk.timed_long(async {
-        let (asking, input) = desk.changing(request, desk.surface.limits.heavy_body).await?;
+    desk.change(request, Size::Heavy, async |asking, input| {
         let summary = desk.oamp.import(&asking.call, input).await?;
         Ok(json_of(StatusCode::CREATED, &summary))
     })

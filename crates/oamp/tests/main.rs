@@ -6,6 +6,7 @@
 )]
 
 mod admin;
+mod bad_input;
 mod documents;
 mod grants;
 mod hiding;
@@ -14,6 +15,7 @@ mod model;
 mod scenes;
 mod stores;
 mod streams;
+mod suite;
 mod support;
 mod time;
 mod walls;

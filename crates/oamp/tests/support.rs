@@ -1,6 +1,7 @@
 //! A vault in a temporary directory behind the real router.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -20,7 +21,7 @@ use yore_engine::dialect::Registry;
 use yore_engine::{
     Call, Engine, FixedClock, GrantRequest, Parts, Secret, Settings, TokenKind, token,
 };
-use yore_http::Surface;
+use yore_http::{Limits, Surface};
 use yore_oamp::{Oamp, Options};
 use yore_store_sqlite::{Cost, MasterKey, SqliteStore};
 use yore_ump::Ump;
@@ -73,6 +74,20 @@ impl Vault {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings), options: Options) -> Self {
+        Self::limited(change, options, Limits::default()).await
+    }
+
+    /// A vault behind a router that gives a request no more than so long.
+    pub(crate) async fn hurried(time: Duration) -> Self {
+        let limits = Limits { time, heavy_time: time, ..Limits::default() };
+        Self::limited(|_| {}, Options::default(), limits).await
+    }
+
+    async fn limited(
+        change: impl FnOnce(&mut Settings),
+        options: Options,
+        limits: Limits,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let key = MasterKey::passphrase("open sesame");
         let mut place = yore_store_sqlite::Options::new(directory.path(), key);
@@ -96,7 +111,7 @@ impl Vault {
         let ump = Ump::new(engine.clone(), yore_ump::Options::default());
         let registry =
             Arc::new(Registry::new(vec![Box::new(ump.clone()), Box::new((*oamp).clone())]));
-        let surface = Surface::new(engine.clone(), registry.clone());
+        let surface = Surface { limits, ..Surface::new(engine.clone(), registry.clone()) };
         let router = yore_oamp::routes(surface.clone(), oamp.clone())
             .merge(yore_ump::routes(surface, Arc::new(ump)));
         Self { engine, clock, registry, oamp, owner, service, router, directory }
