@@ -1,9 +1,11 @@
 //! Checks by programs that others wrote: referees and clients from the registries, pointed at
 //! servers that are started here. What they need is installed below the target directory.
 
+mod home;
 mod referee;
 mod serving;
 mod tools;
+mod types;
 
 use std::process::Command;
 
@@ -18,6 +20,7 @@ const BINARY: &str = "foreign";
 pub(crate) fn run() -> Result<Results> {
     let mut book = Book::default();
     referee::run(&mut book)?;
+    types::run(&mut book)?;
     Ok(book.results)
 }
 

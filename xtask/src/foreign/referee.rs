@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::home::Home;
 use super::serving::Serving;
 use super::tools::Node;
 use super::{Book, succeed};
@@ -44,23 +45,9 @@ pub(super) fn run(book: &mut Book) -> Result<()> {
 
 /// Lists and calls the tools of the real server, over HTTP and over stdio.
 fn inspect(node: &Node) -> Result<()> {
-    let yore = target_dir()?.join("debug/yore");
-    let home = target_dir()?.join("tests/inspector");
-    if home.exists() {
-        std::fs::remove_dir_all(&home)?;
-    }
-    std::fs::create_dir_all(&home)?;
-    let (data, key) = (home.join("data"), home.join("master.key"));
-    std::fs::write(&key, "07".repeat(32))?;
-    // The inspector passes no surroundings on, so the key cannot come from them.
-    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    let place = |command: &mut Command| {
-        command.arg("--data").arg(&data).arg("--key-file").arg(&key);
-    };
+    let home = Home::new("inspector")?;
     let words = "the kettle stands on the blue shelf";
-    let mut remember = Command::new(&yore);
-    place(remember.args(["remember", words]));
-    succeed(&mut remember)?;
+    succeed(&mut home.command(&["remember", words]))?;
     let ask = |way: &[&str], arguments: &[&str]| -> Result<Value> {
         let mut inspector = node.script(INSPECTOR);
         let said = succeed(inspector.arg("--cli").args(way).arg("--method").args(arguments))?;
@@ -78,16 +65,10 @@ fn inspect(node: &Node) -> Result<()> {
         ensure!(found.to_string().contains(words), "search answers {found}");
         Ok(())
     };
-    let path = |path: &std::path::Path| path.display().to_string();
-    judge(&[&path(&yore), "mcp", "--data", &path(&data), "--key-file", &path(&key)])?;
-    let mut serve = Command::new(&yore);
-    place(serve.args(["serve", "--json", "--listen", "127.0.0.1:0", "--tls-listen", "off"]));
-    serve.env("YORE_LOG", "error");
-    let (_serving, ready) = Serving::start(&mut serve)?;
-    let ready: Value = serde_json::from_str(&ready)?;
-    let url = format!("{}/mcp", ready["http"].as_str().context("the server says where it is")?);
-    let mut token = Command::new(&yore);
-    place(token.args(["token", "issue", "--verbs", "read,write", "--agent", "inspector"]));
-    let header = format!("Authorization: Bearer {}", succeed(&mut token)?.trim());
-    judge(&[&url, "--transport", "http", "--header", &header])
+    let line = home.line(&["mcp"]);
+    judge(&line.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let (_serving, url) = home.serve()?;
+    let token = ["token", "issue", "--verbs", "read,write", "--agent", "inspector"];
+    let header = format!("Authorization: Bearer {}", succeed(&mut home.command(&token))?.trim());
+    judge(&[&format!("{url}/mcp"), "--transport", "http", "--header", &header])
 }

