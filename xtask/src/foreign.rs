@@ -13,6 +13,8 @@ use anyhow::Result;
 
 use crate::results::{Outcome, Results};
 
+pub(crate) use tools::Python;
+
 /// The name under which these checks stand among the results.
 const BINARY: &str = "foreign";
 
@@ -46,7 +48,7 @@ impl Book {
 }
 
 /// Runs a command that must succeed; what it printed is told when it does not.
-fn succeed(command: &mut Command) -> Result<String> {
+pub(crate) fn succeed(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     anyhow::ensure!(

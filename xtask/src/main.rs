@@ -15,6 +15,7 @@ mod conformance;
 mod foreign;
 mod model;
 mod openapi;
+mod postgres;
 mod probe;
 mod requirement;
 mod results;

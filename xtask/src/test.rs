@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::postgres::Postgres;
 use crate::results::{self, Outcome, Results};
 use crate::workspace::{cargo, target_dir};
 use crate::{conformance, foreign, tidy};
@@ -167,8 +168,10 @@ impl Run {
     }
 
     fn tests(&mut self) -> Result<End> {
+        let postgres = Postgres::start()?;
         let mut command = self.cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
+        command.env("YORE_TEST_PGVECTOR", postgres.dsn());
         let (success, results) = results::run(&mut command)?;
         results.save(&self.saved)?;
         println!(

@@ -20,7 +20,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, bool)> {
 fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out: Option<Vec<u8>> = None;
     let mut at = 0;
-    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+    while let Some(found) = memchr::memchr(b'\\', bytes.get(at..).unwrap_or_default()) {
         let escape = at + found;
         at = escape + 2;
         if bytes.get(escape + 1) != Some(&b'u') {

@@ -132,6 +132,12 @@ pub(crate) enum Command {
     Feedback(commands::feedback::Args),
     /// Decide what waits for approval, and which rules make it wait
     Review(commands::review::Args),
+    /// Take poisoned memories of an agent out
+    Recover(commands::recover::Args),
+    /// Show and move the state machines that agents remember
+    Procedure(commands::procedure::Args),
+    /// Show and mend the stores beside the vault
+    Stores(commands::stores::Args),
     /// Give agents access by label, sensitivity, scope and time
     Grant(commands::grant::Args),
     /// Make and revoke tokens

@@ -23,8 +23,10 @@ pub(crate) mod legal_hold;
 pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod merge;
+pub(crate) mod procedure;
 pub(crate) mod publish;
 pub(crate) mod recall;
+pub(crate) mod recover;
 pub(crate) mod remember;
 pub(crate) mod restore;
 pub(crate) mod review;
@@ -32,6 +34,7 @@ pub(crate) mod revise;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod stores;
 pub(crate) mod sync;
 pub(crate) mod token;
 pub(crate) mod undo;
@@ -61,6 +64,9 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Undo(args) => undo::run(app, args).await,
         Command::Feedback(args) => feedback::run(app, args).await,
         Command::Review(args) => review::run(app, args).await,
+        Command::Recover(args) => recover::run(app, args).await,
+        Command::Procedure(args) => procedure::run(app, args).await,
+        Command::Stores(args) => stores::run(app, args).await,
         Command::Grant(args) => grant::run(app, args).await,
         Command::Token(args) => token::run(app, args).await,
         Command::Attach(args) => attach::run(app, args).await,

@@ -21,6 +21,7 @@ mod filter;
 mod folder;
 mod input;
 mod local;
+mod memorywire;
 mod mutated;
 mod output;
 mod passphrase;

@@ -18,6 +18,8 @@ use crate::{MemoryId, Span, Timestamp, VersionId};
 pub enum Depth {
     /// Out of recall; the text stays and can be restored.
     Tombstone,
+    /// Out of recall as suspicious, until somebody has looked at it.
+    Quarantine,
     /// The text leaves every version, index, journal and, in time, every backup.
     Erase,
 }

@@ -69,7 +69,9 @@ impl Names {
         matches!(self, Self::Many(names) if names.is_empty())
     }
 
-    fn as_slice(&self) -> &[String] {
+    /// Returns the names.
+    #[must_use]
+    pub fn as_slice(&self) -> &[String] {
         match self {
             Self::One(name) => std::slice::from_ref(name),
             Self::Many(names) => names,

@@ -161,7 +161,7 @@ impl Act for Mutate {
             }
             Mutation::Merge { .. } => verbs.push(Verb::Derive),
             Mutation::Relabel { .. }
-            | Mutation::Forget { depth: Depth::Tombstone, .. }
+            | Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. }
             | Mutation::Restore { .. } => {}
         }
         let operation = self.mutation.name();

@@ -7,6 +7,7 @@ pub mod chain;
 pub mod context;
 pub mod converse;
 pub(crate) mod diff;
+pub mod elsewhere;
 pub mod expire;
 pub mod export;
 pub mod feedback;

@@ -25,7 +25,8 @@ impl Memorywire {
         let rows = self.rows(call, whose, ids, request.filter.as_ref()).await?;
         if rows.is_empty() {
             let nothing = Mutated { effect: Effect::Unchanged, memories: Vec::new() };
-            return Ok(self.forgotten(&request, Outcome::Done(nothing)));
+            let forgotten = self.forgotten(&request, Outcome::Done(nothing));
+            return self.everywhere(call, &speaker.agent, &request, forgotten).await;
         }
         let forget = Mutation::Forget {
             memories: rows.iter().map(|row| row.id).collect(),
@@ -34,7 +35,33 @@ impl Memorywire {
         };
         let wish = Wish { approval: request.approval_required, ..Wish::default() };
         let done = outcome(self.engine.mutate(call, forget, wish).await)?;
-        Ok(self.forgotten(&request, done))
+        let forgotten = self.forgotten(&request, done);
+        if forgotten.pending_approval {
+            return Ok(forgotten);
+        }
+        self.everywhere(call, &speaker.agent, &request, forgotten).await
+    }
+
+    /// Says what became of it in the stores beside the vault, and forgets there by id what only
+    /// they have.
+    async fn everywhere(
+        &self,
+        call: &Call,
+        agent: &str,
+        request: &Forget,
+        mut forgotten: Forgotten,
+    ) -> Result<Forgotten> {
+        let whose = yore_router::Whose { agent: agent.to_owned(), user: request.user_id.clone() };
+        let depth = if request.hard_delete {
+            yore_router::Depth::Erase
+        } else {
+            yore_router::Depth::Tombstone
+        };
+        let asked = request.ids.as_deref().unwrap_or_default();
+        let (ids, counts) = self.left(call, whose, &forgotten.forgotten_ids, asked, depth).await?;
+        forgotten.forgotten_ids.extend(ids);
+        forgotten.stores.extend(counts);
+        Ok(forgotten)
     }
 
     fn forgotten(&self, request: &Forget, done: Outcome) -> Forgotten {

@@ -4,13 +4,16 @@
 //! `user_id` are the scope of a memory. This crate reads requests ([`wire`]), translates between
 //! them and the model (`map`, `filter`), answers the five operations for every carrier
 //! ([`Memorywire`] is a `Dialect`), serves them and their schemas over HTTP ([`routes`]), and
-//! moves the state machines that procedural memories carry (`procedure`).
+//! moves and draws the state machines that procedural memories carry (`procedure`, [`draw`]).
 //!
 //! Nothing here decides who may do what, except that nobody under a grant speaks as another
-//! agent; nothing here stores. Other stores are not spoken to: the only one is called
-//! [`STORE`]. Start at [`Memorywire`], then `operations.rs`.
+//! agent; nothing here stores. The vault is a store called [`STORE`]; others may stand beside it
+//! (`elsewhere`). Start at [`Memorywire`], then `operations.rs`.
 
+mod detect;
 mod dialect;
+pub mod draw;
+mod elsewhere;
 mod error;
 mod expire;
 mod filter;
@@ -20,6 +23,7 @@ mod merge;
 mod operations;
 mod procedure;
 mod recall;
+mod recover;
 mod remember;
 mod routes;
 mod rows;
@@ -33,6 +37,7 @@ use yore_domain::HoldId;
 use yore_engine::Engine;
 use yore_engine::dialect::OperationSchema;
 
+pub use elsewhere::Stores;
 pub use error::Refusal;
 pub use routes::routes;
 
@@ -69,13 +74,22 @@ pub struct Memorywire {
     engine: Engine,
     options: Arc<Options>,
     operations: Arc<[OperationSchema]>,
+    stores: Option<Stores>,
 }
 
 impl Memorywire {
     /// Speaks the protocol for an engine.
     #[must_use]
     pub fn new(engine: Engine, options: Options) -> Self {
-        Self { engine, options: Arc::new(options), operations: schema::operations().into() }
+        let operations = schema::operations().into();
+        Self { engine, options: Arc::new(options), operations, stores: None }
+    }
+
+    /// Puts other stores beside the default vault.
+    #[must_use]
+    pub fn with_stores(mut self, stores: Stores) -> Self {
+        self.stores = Some(stores);
+        self
     }
 
     /// Where a person decides what waits.

@@ -1,4 +1,4 @@
-//! The five operations by name, and what they share.
+//! The operations by name, and what they share.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,8 +8,10 @@ use yore_engine::{Call, Mutated};
 use crate::Memorywire;
 use crate::wire::{Object, read};
 
-/// The operations, in the order in which they are listed.
-pub const OPERATIONS: [&str; 5] = ["remember", "recall", "forget", "merge", "expire"];
+/// The five operations of the protocol and the two of recovery, in the order in which they are
+/// listed.
+pub const OPERATIONS: [&str; 7] =
+    ["remember", "recall", "forget", "merge", "expire", "recover", "restore"];
 
 /// What became of a change.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ impl Memorywire {
             "forget" => answer(self.forget(call, read(input)?).await?),
             "merge" => answer(self.merge(call, read(input)?).await?),
             "expire" => answer(self.expire(call, read(input)?).await?),
+            "recover" => answer(self.recover(call, read(input)?).await?),
+            "restore" => answer(self.restore(call, read(input)?).await?),
             _ => Err(Error::Unsupported { what: "the operation".to_owned() }),
         }
     }

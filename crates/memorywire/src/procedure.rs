@@ -39,6 +39,7 @@ struct Asked {
     #[serde(default)]
     user_id: Option<String>,
     /// The memory's id or the machine's name.
+    #[serde(default)]
     procedure: String,
     #[serde(default)]
     trigger: Option<String>,
@@ -55,6 +56,20 @@ struct Stands {
     name: String,
     current: String,
     available: Vec<String>,
+}
+
+/// A machine as a whole.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    stands: Stands,
+    machine: Machine,
+}
+
+/// The machines of an agent.
+#[derive(Debug, Serialize)]
+struct Listed {
+    procedures: Vec<Stands>,
 }
 
 /// What became of a trigger.
@@ -116,6 +131,11 @@ impl Memorywire {
         names(&asked.agent_id, asked.user_id.as_deref())?;
         self.speaker(call, &asked.agent_id, Verb::Read).await?;
         match name {
+            "list" => answer(Listed { procedures: self.machines(call, &asked).await? }),
+            "show" => {
+                let (chain, machine) = self.machine(call, &asked, Verb::Read).await?;
+                answer(Shown { stands: Stands::of(chain.asked.memory, &machine), machine })
+            }
             "available" => {
                 let (chain, machine) = self.machine(call, &asked, Verb::Read).await?;
                 answer(Stands::of(chain.asked.memory, &machine))
@@ -210,6 +230,19 @@ impl Memorywire {
         }
         let machine = Machine::parse(&content.body.text).map_err(|_| Error::NotFound)?;
         Ok((found, machine))
+    }
+
+    async fn machines(&self, call: &Call, asked: &Asked) -> Result<Vec<Stands>> {
+        let user = asked.user_id.as_deref();
+        let whose = Whose { agent: &asked.agent_id, user, verb: Verb::Read };
+        let narrowed = Narrowed::of(whose.agent, whose.user).types(&[Type::Procedural]);
+        let stands = |memory: &Memory| {
+            let machine = Machine::parse(&memory.head.content.body.text).ok()?;
+            Some(Stands::of(memory.head.memory, &machine))
+        };
+        let mut machines = self.each(call, whose, &narrowed, stands).await?;
+        machines.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(machines)
     }
 
     async fn machine_named(&self, call: &Call, whose: Whose<'_>, name: &str) -> Result<MemoryId> {

@@ -11,7 +11,7 @@ use yore_engine::{Call, Found};
 use crate::filter::Narrowed;
 use crate::speaker::Speaker;
 use crate::wire::{Hit, Object, Recall, Recalled};
-use crate::{Memorywire, map, stores};
+use crate::{Memorywire, map};
 
 impl Memorywire {
     /// Finds the best answers among an agent's memories. Every filter holds before the best are
@@ -25,10 +25,11 @@ impl Memorywire {
             Some(narrowed) => self.hits(call, &speaker, &request, &narrowed).await?,
             None => Vec::new(),
         };
+        let results = self.fused(call, &speaker, &request, results).await?;
         Ok(Recalled {
             results,
             fusion_used: request.fusion,
-            stores_queried: stores(),
+            stores_queried: self.asked(call).await?,
             latency_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
     }
@@ -53,7 +54,7 @@ impl Memorywire {
         request: &Recall,
         narrowed: &Narrowed,
     ) -> Result<Vec<Hit>> {
-        let most = request.k as usize;
+        let most = self.wanted(request.k as usize);
         let question = Question {
             query: request.query.clone(),
             corpus: Corpus::Memories,

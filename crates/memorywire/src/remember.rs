@@ -7,7 +7,7 @@ use yore_engine::{Call, Wish};
 
 use crate::operations::{Outcome, outcome};
 use crate::wire::{Remember, Remembered};
-use crate::{Memorywire, map, stores};
+use crate::{Memorywire, map};
 
 impl Memorywire {
     /// Stores something, or lets a person decide whether to. Exactly the same of the same agent
@@ -20,13 +20,17 @@ impl Memorywire {
         let wish = Wish { approval: request.approval_required, ..Wish::default() };
         let done = self.engine.mutate(call, Mutation::Remember { draft, id: None }, wish).await;
         Ok(match outcome(done)? {
-            Outcome::Done(done) => Remembered {
-                id: done.memories.first().map(|head| map::id(head.memory)).unwrap_or_default(),
-                stored_at,
-                stores: stores(),
-                pending_approval: false,
-                approval_url: None,
-            },
+            Outcome::Done(done) => {
+                let id = done.memories.first().map(|head| map::id(head.memory));
+                let id = id.unwrap_or_default();
+                Remembered {
+                    stores: self.arrived(call, &request, &id).await?,
+                    id,
+                    stored_at,
+                    pending_approval: false,
+                    approval_url: None,
+                }
+            }
             Outcome::Waits(hold) => Remembered {
                 id: map::waiting(hold),
                 stored_at,

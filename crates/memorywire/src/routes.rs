@@ -8,13 +8,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, post};
-use serde_json::{Value, json};
+use serde_json::Value;
 use yore_domain::{Error, Result};
 use yore_http::Surface;
 
 use crate::error::Refusal;
 use crate::wire::Object;
-use crate::{CAPABILITIES, Memorywire, NAME, PREFIX, STORE, schema};
+use crate::{Memorywire, NAME, PREFIX, schema};
 
 /// What all requests share.
 #[derive(Clone)]
@@ -32,8 +32,11 @@ pub fn routes(surface: Surface, memorywire: Arc<Memorywire>) -> Router {
         .route(&path("forget"), served(post(forget)))
         .route(&path("merge"), served(post(merge)))
         .route(&path("expire"), served(post(expire)))
+        .route(&path("recover"), served(post(recover)))
+        .route(&path("restore"), served(post(restore)))
         .route(&path("procedures/{move}"), served(post(procedure)))
         .route(&path("schemas/{*name}"), served(get(described)))
+        .route(&path("stores/{what}"), served(post(stores)))
         .route(&path("health"), served(get(health)))
         .route("/memorywire/{*rest}", any(async || Refusal::from(Error::NotFound)))
         .with_state(Desk { surface, memorywire })
@@ -52,7 +55,7 @@ macro_rules! operations {
     };
 }
 
-operations! { remember recall forget merge expire }
+operations! { remember recall forget merge expire recover restore }
 
 async fn procedure(
     State(desk): State<Desk>,
@@ -69,10 +72,13 @@ async fn described(Path(name): Path<String>) -> Response {
     }
 }
 
-/// Says how the one store is; nothing of it depends on who asks.
-async fn health() -> Response {
-    let health = json!({"status": "ok", "backend": STORE, "capabilities": CAPABILITIES});
-    answered(&health, "application/json")
+/// Says how the stores are; nothing of it depends on who asks.
+async fn health(State(desk): State<Desk>) -> Response {
+    answered(&desk.memorywire.health().await, "application/json")
+}
+
+async fn stores(State(desk): State<Desk>, Path(what): Path<String>, request: Request) -> Response {
+    desk.answer(Work::Stores(&what), request).await
 }
 
 /// What a request wants.
@@ -80,11 +86,13 @@ async fn health() -> Response {
 enum Work<'a> {
     Operation(&'static str),
     Procedure(&'a str),
+    Stores(&'a str),
 }
 
 impl Desk {
     async fn answer(&self, work: Work<'_>, request: Request) -> Response {
-        let time = self.surface.limits.time;
+        let limits = self.surface.limits;
+        let time = if matches!(work, Work::Stores(_)) { limits.heavy_time } else { limits.time };
         let done = tokio::time::timeout(time, Box::pin(self.perform(work, request))).await;
         let done = done.unwrap_or_else(|_| {
             let reason = format!("no answer within {} s", time.as_secs());
@@ -107,6 +115,7 @@ impl Desk {
             Ok(input) => match work {
                 Work::Operation(name) => self.memorywire.perform(&call, name, input).await,
                 Work::Procedure(name) => self.memorywire.procedure(&call, name, input).await,
+                Work::Stores(what) => self.memorywire.keep(&call, what, input).await,
             },
         };
         match done {

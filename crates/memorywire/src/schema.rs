@@ -8,8 +8,8 @@ use yore_engine::dialect::{EffectHint, OperationSchema};
 pub use crate::operations::OPERATIONS;
 use crate::wire::record::{Emotional, Episodic, Procedural, Semantic};
 use crate::wire::{
-    Expire, Expired, Forget, Forgotten, Merge, Merged, Object, Recall, Recalled, Remember,
-    Remembered, Type,
+    Expire, Expired, Forget, Forgotten, Merge, Merged, Object, Recall, Recalled, Recover,
+    Recovered, Remember, Remembered, Restore, Restored, Type,
 };
 
 /// What the addresses of all schemas begin with.
@@ -33,6 +33,10 @@ pub fn named(name: &str) -> Option<Value> {
         "merge.response" => response::<Merged>(),
         "expire" => request::<Expire>(),
         "expire.response" => response::<Expired>(),
+        "recover" => request::<Recover>(),
+        "recover.response" => response::<Recovered>(),
+        "restore" => request::<Restore>(),
+        "restore.response" => response::<Restored>(),
         _ => record(Type::named(name.strip_prefix(TYPES)?)?),
     };
     let folder = if name.starts_with(TYPES) { "" } else { "operations/" };
@@ -98,6 +102,24 @@ pub(crate) fn operations() -> Vec<OperationSchema> {
             output: output::<Expired>(),
             effect: EffectHint::Removes,
         },
+        OperationSchema {
+            name: "recover",
+            title: "Recover from poisoning",
+            summary: "Looks through the agent's memories, forgets what came from sources that are \
+                      not trusted and puts aside what gives orders; only reports unless dry_run \
+                      is false.",
+            input: input::<Recover>(),
+            output: output::<Recovered>(),
+            effect: EffectHint::Removes,
+        },
+        OperationSchema {
+            name: "restore",
+            title: "Restore",
+            summary: "Brings back memories that were put aside or forgotten.",
+            input: input::<Restore>(),
+            output: output::<Restored>(),
+            effect: EffectHint::WritesOnce,
+        },
     ]
 }
 
@@ -159,7 +181,7 @@ mod tests {
     #[test]
     fn mw_003_schemas_have_the_protocols_addresses_and_answers_are_closed() {
         let all = all();
-        assert_eq!(all.len(), 14);
+        assert_eq!(all.len(), 18);
         for (name, schema) in &all {
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
             let place = if name.starts_with(TYPES) { name } else { &format!("operations/{name}") };
@@ -173,7 +195,7 @@ mod tests {
         assert_ne!(hits["additionalProperties"], false);
         let counts = &named("forget.response").unwrap()["properties"]["stores"]["items"];
         assert_eq!(counts["additionalProperties"], false);
-        for name in ["recover", "types/working", "semantic", "remember.request"] {
+        for name in ["recovery", "types/working", "semantic", "remember.request"] {
             assert!(named(name).is_none(), "{name}");
         }
     }

@@ -6,6 +6,7 @@
 
 mod read;
 pub mod record;
+mod recover;
 mod word;
 
 use schemars::JsonSchema;
@@ -14,7 +15,8 @@ use serde_json::{Map, Value};
 use yore_domain::{Error, Result, limits};
 
 pub(crate) use read::read;
-pub use word::{Action, Fusion, Sentiment, Strategy, Type};
+pub use recover::{Deed, Recover, Recovered, Restore, Restored};
+pub use word::{Action, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
 
 /// Members of a document.
 pub type Object = Map<String, Value>;

@@ -9,11 +9,12 @@ fn call(token: &str) -> Call {
 }
 
 #[tokio::test]
-async fn carriers_offer_five_operations_with_their_schemas() {
+async fn mw_150_carriers_offer_the_operations_and_recovery_with_their_schemas() {
     let vault = Vault::new().await;
     let dialect: &dyn Dialect = &*vault.memorywire;
     let names: Vec<&str> = dialect.operations().iter().map(|operation| operation.name).collect();
-    assert_eq!(names, ["remember", "recall", "forget", "merge", "expire"]);
+    let five = ["remember", "recall", "forget", "merge", "expire"];
+    assert_eq!(names, [&five[..], &["recover", "restore"]].concat());
     for operation in dialect.operations() {
         for schema in [&operation.input, &operation.output] {
             assert_eq!(schema["type"], "object");
@@ -87,7 +88,7 @@ async fn mw_003_schemas_are_served() {
     }
     let semantic = vault.get("/memorywire/v0/schemas/types/semantic").await.expect(200);
     assert_eq!(semantic["$id"], "https://memorywire.dev/schemas/v0/types/semantic");
-    assert_eq!(vault.get("/memorywire/v0/schemas/recover").await.refusal().0, 404);
+    assert_eq!(vault.get("/memorywire/v0/schemas/recovery").await.refusal().0, 404);
 }
 
 #[tokio::test]

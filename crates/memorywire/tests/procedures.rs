@@ -130,3 +130,20 @@ async fn mw_093_a_machine_is_its_agents_own() {
     let refused = vault.refused("procedures/available", json!({"procedure": "door"})).await;
     assert_eq!(refused, (409, "conflict".to_owned()));
 }
+
+#[tokio::test]
+async fn machines_are_listed_by_name_and_shown_whole() {
+    let vault = Vault::new().await;
+    let id = door(&vault).await;
+    let gate = DOOR.replace(r#""name":"door""#, r#""name":"a gate""#);
+    vault.holds(json!({"type": "procedural", "content": gate})).await;
+    let listed = vault.ok("procedures/list", json!({})).await;
+    let names: Vec<&Value> =
+        listed["procedures"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, [&json!("a gate"), &json!("door")]);
+    let shown = vault.ok("procedures/show", json!({"procedure": "door"})).await;
+    assert_eq!((&shown["id"], &shown["current"]), (&json!(id), &json!("shut")));
+    assert_eq!(shown["machine"]["transitions"].as_array().unwrap().len(), 3);
+    let others = vault.ok("procedures/list", json!({"agent_id": "agent-b"})).await;
+    assert_eq!(others, json!({"procedures": []}));
+}

@@ -87,14 +87,14 @@ impl Vault {
         let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
         let service = TokenKind::Service(TenantId::DEFAULT);
         let service = engine.issue_token(&master, service, None, None).await.unwrap();
-        let memorywire = Arc::new(Memorywire::new(engine.clone(), Options::default()));
-        let ump = Ump::new(engine.clone(), yore_ump::Options::default());
-        let registry =
-            Arc::new(Registry::new(vec![Box::new(ump.clone()), Box::new((*memorywire).clone())]));
-        let surface = Surface::new(engine.clone(), registry);
-        let router = yore_memorywire::routes(surface.clone(), memorywire.clone())
-            .merge(yore_ump::routes(surface, Arc::new(ump)));
+        let memorywire = Memorywire::new(engine.clone(), Options::default());
+        let (memorywire, router) = served(&engine, memorywire);
         Self { engine, clock, memorywire, owner, service, router, _directory: directory }
+    }
+
+    /// Lets another speaker of the protocol answer.
+    pub(crate) fn speak(&mut self, memorywire: Memorywire) {
+        (self.memorywire, self.router) = served(&self.engine, memorywire);
     }
 
     pub(crate) fn owner_call(&self) -> Call {
@@ -230,6 +230,17 @@ impl Vault {
     pub(crate) fn days_pass(&self, days: u64) {
         self.clock.advance(Span::days(days));
     }
+}
+
+fn served(engine: &Engine, memorywire: Memorywire) -> (Arc<Memorywire>, Router) {
+    let memorywire = Arc::new(memorywire);
+    let ump = Ump::new(engine.clone(), yore_ump::Options::default());
+    let registry =
+        Arc::new(Registry::new(vec![Box::new(ump.clone()), Box::new((*memorywire).clone())]));
+    let surface = Surface::new(engine.clone(), registry);
+    let router = yore_memorywire::routes(surface.clone(), memorywire.clone())
+        .merge(yore_ump::routes(surface, Arc::new(ump)));
+    (memorywire, router)
 }
 
 /// Fills in the usual agent.

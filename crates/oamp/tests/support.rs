@@ -83,11 +83,7 @@ impl Vault {
         Self::limited(|_| {}, Options::default(), limits).await
     }
 
-    async fn limited(
-        change: impl FnOnce(&mut Settings),
-        options: Options,
-        limits: Limits,
-    ) -> Self {
+    async fn limited(change: impl FnOnce(&mut Settings), options: Options, limits: Limits) -> Self {
         let directory = TempDir::new().unwrap();
         let key = MasterKey::passphrase("open sesame");
         let mut place = yore_store_sqlite::Options::new(directory.path(), key);

@@ -81,7 +81,7 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             afterwards(permit, facts)
         }
         Mutation::Relabel { .. } | Mutation::Restore { .. } => afterwards(permit, facts),
-        Mutation::Forget { depth: Depth::Tombstone, .. } => Ok(()),
+        Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => Ok(()),
         Mutation::Forget { depth: Depth::Erase, .. } => {
             if !permit.allows(Verb::Erase) {
                 return Err(Error::forbidden("the grant does not allow 'erase'"));

@@ -67,7 +67,8 @@ async fn mw_077_a_schema_of_memorywires_is_searched_exactly() {
     tokio::spawn(connection);
     client
         .batch_execute(&format!(
-            "CREATE EXTENSION IF NOT EXISTS vector; CREATE SCHEMA {schema};
+            "SELECT pg_advisory_xact_lock(x'796f7265'::bigint);
+             CREATE EXTENSION IF NOT EXISTS vector; CREATE SCHEMA {schema};
              CREATE TABLE {schema}.memories (id text PRIMARY KEY, agent_id text NOT NULL,
                  user_id text, type text NOT NULL, content text NOT NULL,
                  metadata jsonb DEFAULT '{{}}', confidence real DEFAULT 1.0, source text,

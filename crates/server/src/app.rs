@@ -21,7 +21,7 @@ use yore_domain::Error;
 use yore_engine::Engine;
 use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
-use yore_memorywire::Memorywire;
+use yore_memorywire::{Memorywire, Stores};
 use yore_oamp::Oamp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
@@ -51,7 +51,12 @@ struct Inner {
 }
 
 impl App {
-    pub(crate) fn new(engine: Engine, config: Config, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        config: Config,
+        stores: Option<Stores>,
+        stop: CancellationToken,
+    ) -> Self {
         let mut boot = [0; 6];
         getrandom::fill(&mut boot).expect("invariant: the system has a source of randomness");
         let Limits { body, heavy_body, depth, request_seconds, heavy_seconds, .. } = config.limits;
@@ -65,7 +70,11 @@ impl App {
         let ump = Arc::new(Ump::new(engine.clone(), spoken(&config)));
         let oamp = Arc::new(Oamp::new(engine.clone(), config.oamp.options()));
         let options = yore_memorywire::Options::default();
-        let memorywire = Arc::new(Memorywire::new(engine.clone(), options));
+        let mut memorywire = Memorywire::new(engine.clone(), options);
+        if let Some(stores) = stores {
+            memorywire = memorywire.with_stores(stores);
+        }
+        let memorywire = Arc::new(memorywire);
         let registry = Arc::new(Registry::new(vec![
             Box::new((*ump).clone()),
             Box::new((*oamp).clone()),

@@ -54,6 +54,10 @@ pub struct Config {
     pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
+    /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
+    /// never written down again.
+    #[serde(skip_serializing)]
+    pub stores: Vec<yore_router::config::StoreConfig>,
     /// The master key when it does not come from a file; never written down.
     #[serde(skip)]
     pub key: KeySource,
@@ -256,6 +260,7 @@ impl Default for Config {
             ump: Ump::default(),
             publish: Publish::default(),
             oamp: Oamp::default(),
+            stores: Vec::new(),
             key: KeySource::default(),
         }
     }

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use yore_client::Credential;
 use yore_engine::{Background, Call, Clock, Engine, Parts, Secret, Settings, TokenKind, token};
+use yore_memorywire::Stores;
 use yore_store_sqlite::{Error as StoreError, Options, SqliteStore};
 use zeroize::Zeroizing;
 
@@ -20,6 +22,7 @@ use crate::config::{Bind, Config};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::listen::{Acceptor, Listeners};
+use crate::stores;
 use crate::tls::Identity;
 
 pub use attach::{Attached, attach, discover, proof};
@@ -179,7 +182,16 @@ impl Host {
         if let Err(error) = kin.spawn(|| yore_embed::builtin().statics.meet_kin()) {
             tracing::warn!(%error, "the kin of tokens are looked up when they are needed");
         }
-        let (app, acceptor) = self.assemble();
+        let stores = self.stores()?;
+        let (halt, halted) = watch::channel(false);
+        let deliveries = stores.iter().flat_map(|stores| stores.deliveries(&self.engine));
+        let deliveries: Vec<_> = deliveries
+            .map(|delivery| {
+                let halted = halted.clone();
+                tokio::spawn(async move { delivery.run(halted).await })
+            })
+            .collect();
+        let (app, acceptor) = self.assemble(stores);
         let renewal = listeners.identity().map(|identity| self.renew(identity));
         self.announce(&listeners)?;
         app.set_ready(true);
@@ -195,13 +207,26 @@ impl Host {
         if let Some(renewal) = renewal {
             renewal.abort();
         }
+        halt.send_replace(true);
+        for delivery in deliveries {
+            if let Err(error) = delivery.await {
+                tracing::error!(%error, "a delivery ended badly");
+            }
+        }
         drop(app);
         self.close(Some(background)).await
     }
 
-    fn assemble(&self) -> (App, Arc<Acceptor>) {
+    /// The stores beside the vault. Only a server that stays speaks to them.
+    fn stores(&self) -> Result<Option<Stores>> {
+        let (key, clock) = (Arc::clone(&self.local_key), Arc::clone(&self.clock));
+        let caller = move || Call::bearer("memorywire", token::proof(&key, clock.now()));
+        stores::open(&self.config, &self.local_key, Arc::new(caller))
+    }
+
+    fn assemble(&self, stores: Option<Stores>) -> (App, Arc<Acceptor>) {
         let stop = CancellationToken::new();
-        let app = App::new(self.engine.clone(), self.config.clone(), stop.clone());
+        let app = App::new(self.engine.clone(), self.config.clone(), stores, stop.clone());
         let router = app::router(app.clone());
         let acceptor = Acceptor::new(router, &self.config.limits, stop, app.open().clone());
         (app, acceptor)

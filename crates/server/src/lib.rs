@@ -26,6 +26,7 @@ mod metrics;
 mod operations;
 pub mod place;
 mod reply;
+mod stores;
 mod tls;
 
 pub use claim::Note;

@@ -39,7 +39,9 @@ impl Ump {
 
     /// What does not verify is not handed out as if it did, nor what somebody else signed.
     fn proven(&self, version: &Version, record: &Object) -> bool {
-        let Ok(Some(signer)) = integrity::verified_before(&self.seals, record) else { return false };
+        let Ok(Some(signer)) = integrity::verified_before(&self.seals, record) else {
+            return false;
+        };
         let owner = record.get("scope").and_then(|scope| scope.get("owner")?.as_str());
         let sealed = version.content.seal.as_ref().map(|seal| seal.signer.as_str());
         sealed == Some(&signer) && owner == Some(&signer)

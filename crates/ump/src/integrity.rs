@@ -113,7 +113,8 @@ mod tests {
         seal::seal(&mut foreign, &other).unwrap();
         let signature = sealed[MEMBER]["signature"].as_str().unwrap();
         let renamed = signature.replace("ed25519:", "es256:");
-        let table: [(&str, &dyn Fn(&mut Object)); 4] = [
+        type Change<'a> = dyn Fn(&mut Object) + 'a;
+        let table: [(&str, &Change<'_>); 4] = [
             ("text", &|record| record["body"]["text"] = json!("u")),
             ("signature", &|record| {
                 record[MEMBER]["signature"] = foreign[MEMBER]["signature"].clone()

@@ -58,16 +58,21 @@ impl Node {
 
 /// A Python with packages of its own.
 #[derive(Debug)]
-pub(super) struct Python {
+pub(crate) struct Python {
     home: PathBuf,
 }
 
 impl Python {
     /// Installs the packages, unless they are there already.
-    pub(super) fn with(name: &str, packages: &[&str]) -> Result<Self> {
+    pub(crate) fn with(name: &str, packages: &[&str]) -> Result<Self> {
         let home = target_dir()?.join("tools").join(name);
         once(&home, packages, |place| pip(place, packages))?;
         Ok(Self { home })
+    }
+
+    /// Where the packages are.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// Python itself.

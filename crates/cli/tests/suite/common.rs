@@ -138,6 +138,13 @@ impl Home {
         started(command)
     }
 
+    /// Starts a server on free ports that believes the grants of an issuer.
+    pub(crate) fn serve_trusting(&self, issuer: &str) -> Server {
+        let mut command = self.serving("127.0.0.1:0");
+        command.env("YORE_ISSUERS", issuer);
+        started(command)
+    }
+
     /// Starts a server that speaks plain HTTP at an address.
     pub(crate) fn serve_at(&self, address: &str) -> Server {
         started(self.serving(address))

@@ -18,5 +18,8 @@ mod keys;
 mod many_clients;
 mod portable;
 mod probe;
+mod procedures;
 mod published;
 mod shape;
+mod sight;
+mod stores;

@@ -148,8 +148,7 @@ async fn memories(
 async fn whole(session: &Session, snapshot: &dyn Snapshot, memory: Memory) -> Result<Option<Item>> {
     let mut versions = shown_chain(session, snapshot.history(memory.head.memory).await?);
     versions.retain(|version: &Version| {
-        version.status != Status::Erased
-            && session.viewer().may_take(&version.content.consent)
+        version.status != Status::Erased && session.viewer().may_take(&version.content.consent)
     });
     Ok((!versions.is_empty()).then_some(Item::Memory { versions }))
 }

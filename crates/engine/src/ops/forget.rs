@@ -1,4 +1,4 @@
-//! Forgetting, in two depths.
+//! Forgetting, in three depths.
 
 use yore_domain::Result;
 use yore_domain::memory::{Cause, Status};
@@ -13,28 +13,32 @@ pub(crate) fn steps(ground: &Ground<'_>, depth: Depth) -> Result<Steps> {
     let mut memories = Vec::new();
     let mut writes = Vec::new();
     for target in &ground.targets {
-        match depth {
+        let (cause, status) = match depth {
             Depth::Erase => {
                 memories.push(Head::of(&target.head));
                 writes.push(Write::Erase { memory: target.head.memory });
+                continue;
             }
-            Depth::Tombstone if target.head.status == Status::Tombstoned => {
-                memories.push(Head::of(&target.head));
-            }
-            Depth::Tombstone => {
-                let mut next =
-                    target.head.next(Cause::Tombstoned, ground.now, ground.writer.clone());
-                next.status = Status::Tombstoned;
-                next.time.valid_to = next.time.valid_to.or(Some(ground.now));
-                memories.push(Head::of(&next));
-                let indexing: Indexing = indexing(ground.engine, &next.content);
-                writes.push(Write::Version { version: Box::new(next), indexing });
-            }
+            Depth::Tombstone => (Cause::Tombstoned, Status::Tombstoned),
+            Depth::Quarantine => (Cause::Quarantined, Status::Quarantined),
+        };
+        // What is out of recall is not put aside once more, but may be forgotten.
+        if target.head.status == Status::Tombstoned || target.head.status == status {
+            memories.push(Head::of(&target.head));
+            continue;
         }
+        let mut next = target.head.next(cause, ground.now, ground.writer.clone());
+        next.status = status;
+        if depth == Depth::Tombstone {
+            next.time.valid_to = next.time.valid_to.or(Some(ground.now));
+        }
+        memories.push(Head::of(&next));
+        let indexing: Indexing = indexing(ground.engine, &next.content);
+        writes.push(Write::Version { version: Box::new(next), indexing });
     }
     let effect = match depth {
         Depth::Erase => Effect::Erased,
-        Depth::Tombstone => Effect::Tombstoned,
+        Depth::Tombstone | Depth::Quarantine => Effect::Tombstoned,
     };
     Ok(Steps { output: Mutated { effect, memories }, writes, preconditions: ground.unmoved() })
 }

@@ -60,6 +60,26 @@ macro_rules! words {
 }
 
 words! {
+    /// How far a recovery goes.
+    Mode {
+        /// By where memories come from and what they say.
+        #[default]
+        Provenance = "provenance",
+        /// And what is unsure expires.
+        ProvenanceExpire = "provenance+expire",
+    }
+
+    /// What is to become of a memory that was looked at.
+    Verdict {
+        /// It stays.
+        #[default]
+        Keep = "keep",
+        /// It is put aside, to be looked at.
+        Quarantine = "quarantine",
+        /// It is forgotten.
+        Purge = "purge",
+    }
+
     /// What sort of memory it is.
     Type {
         /// A fact about the world or a person.

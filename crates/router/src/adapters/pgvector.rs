@@ -20,6 +20,8 @@ use crate::slot::Depth;
 use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Page};
 
 const BACKEND: &str = "pgvector";
+/// The lock under which tables are made: PostgreSQL does not take two makers of one thing well.
+const LOCK: i64 = 0x796f_7265;
 /// Rows of one page of a list.
 const PAGE: i64 = 500;
 /// Memories of an agent up to which every search is exact.
@@ -99,6 +101,7 @@ impl Pgvector {
         let schema = &self.schema;
         format!(
             "SET client_min_messages = warning;
+            SELECT pg_advisory_xact_lock({LOCK});
             CREATE EXTENSION IF NOT EXISTS vector;
             CREATE SCHEMA IF NOT EXISTS {schema};
             CREATE TABLE IF NOT EXISTS {schema}.memories (

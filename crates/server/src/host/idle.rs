@@ -50,7 +50,7 @@ impl Idle {
     /// server that stays wants the directory.
     pub async fn serve(self) -> Result<()> {
         let Self { host, listeners } = self;
-        let (app, acceptor) = host.assemble();
+        let (app, acceptor) = host.assemble(None);
         host.announce(&listeners)?;
         app.set_ready(true);
         let stop = app.surface().stop.clone();

@@ -195,6 +195,47 @@ async fn a_request_that_never_ends_is_cut_off() {
 }
 
 #[tokio::test]
+async fn oamp_065_what_is_too_large_or_too_slow_is_refused_in_the_protocols_own_form() {
+    let server = Server::start_with(|layers| {
+        let layers = layers.set("limits.request_seconds", 1).set("limits.heavy_seconds", 1);
+        layers.set("limits.head_seconds", 1)
+    })
+    .await;
+    let head = |path: &str, length: usize| {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {}\r\nContent-Length: {length}\r\n\r\n",
+            server.token.expose()
+        )
+    };
+    for path in ["/v1/knowledge", "/v1/import"] {
+        // It says that 100 MB follow, and sends nothing.
+        let (status, text) = exchange(server.http(), head(path, 100 << 20).as_bytes()).await;
+        assert_eq!(status, 413, "{path} {text}");
+        assert!(text.contains(r#""code":"VALIDATION_ERROR""#), "{text}");
+        // It begins, and goes on no more.
+        let half = head(path, 100) + r#"{"oamp_version":"1.0.0","#;
+        let begun = std::time::Instant::now();
+        let (status, text) = exchange(server.http(), half.as_bytes()).await;
+        assert_eq!(status, 408, "{path} {text}");
+        assert!(text.contains(r#""code":"REQUEST_TIMEOUT""#), "{text}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{path}");
+    }
+    // Of a head that never ends no path is known, so there is nothing to answer.
+    let mut slow = tokio::net::TcpStream::connect(server.http()).await.unwrap();
+    let line = b"POST /v1/knowledge HTTP/1.1\r\nHost: local";
+    tokio::io::AsyncWriteExt::write_all(&mut slow, line).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut slow, &mut answer);
+    let read = tokio::time::timeout(std::time::Duration::from_secs(10), read).await;
+    read.expect("a head that never ends is cut off").ok();
+    let count = input::Count { filter: Default::default() };
+    let count = server.client().call::<api::Count>(count).await.unwrap();
+    assert_eq!(count, 0, "nothing was stored");
+    server.end().await;
+}
+
+#[tokio::test]
 async fn a_client_without_the_right_address_says_so() {
     let server = Server::start().await;
     let socket = yore_client::Target::Socket(server.data().join("nowhere.sock"));

@@ -1,0 +1,185 @@
+//! A store beside the vault: a real sqlite-vec file, kept up to date and asked with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use yore_domain::grant::Verb;
+use yore_memorywire::{Memorywire, Options, Stores};
+use yore_router::adapters::Embedder;
+use yore_router::config::StoreConfig;
+use yore_router::{Approval, InMemory, Record, Router, Slot, Type, Whose};
+
+use crate::support::{AGENT, NOW, USER, Vault};
+
+/// Words as numbers: texts with the same words are near.
+#[derive(Debug)]
+struct Words;
+
+impl Embedder for Words {
+    fn embed(&self, text: &str) -> Vec<f32> {
+        let mut vector = vec![0.0_f32; yore_router::adapters::DIMENSIONS];
+        for word in text.to_lowercase().split_whitespace() {
+            let sum = word.bytes().fold(7_usize, |sum, byte| sum * 31 + usize::from(byte));
+            vector[sum % yore_router::adapters::DIMENSIONS] += 1.0;
+        }
+        let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt().max(1.0);
+        vector.iter().map(|number| number / length).collect()
+    }
+}
+
+struct Beside {
+    vault: Vault,
+    slot: Arc<Slot>,
+    halt: watch::Sender<bool>,
+    _directory: tempfile::TempDir,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.halt.send_replace(true);
+    }
+}
+
+/// A vault with a file beside it, which is kept up to date.
+async fn beside() -> Beside {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite-vec://{}", directory.path().join("notes.db").display());
+    let mut config = StoreConfig::new("notes", url);
+    config.deadline_ms = 5000;
+    let slot = Arc::new(config.slot(Arc::new(InMemory::default()), Arc::new(Words)).unwrap());
+    let router = Router::new(vec![slot.clone()], yore_router::Options::default()).unwrap();
+    let mut vault = Vault::new().await;
+    let owner = vault.owner_call();
+    let stores = Stores::new(router, Arc::new(move || owner.clone()));
+    let (halt, halted) = watch::channel(false);
+    for delivery in stores.deliveries(&vault.engine) {
+        let halted = halted.clone();
+        tokio::spawn(async move { delivery.run(halted).await });
+    }
+    vault.speak(Memorywire::new(vault.engine.clone(), Options::default()).with_stores(stores));
+    Beside { vault, slot, halt, _directory: directory }
+}
+
+/// Something that only the file has.
+async fn foreign(slot: &Slot, id: &str, agent: &str, content: &str) {
+    let whose = Whose { agent: agent.to_owned(), user: Some(USER.to_owned()) };
+    let record = Record::new(id, &whose, Type::Semantic, content, NOW.millis());
+    slot.remember(&record, Approval::NotNeeded).await.unwrap();
+}
+
+fn texts(recalled: &Value) -> Vec<&str> {
+    let hits = recalled["results"].as_array().unwrap();
+    hits.iter().map(|hit| hit["content"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_088_a_fact_in_two_stores_is_one_hit_and_is_forgotten_in_both() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let body = json!({"type": "semantic", "content": "tea is served at four", "user_id": USER});
+    let stored = vault.ok("remember", body).await;
+    assert_eq!(stored["stores"], json!(["yore", "notes"]));
+    let id = stored["id"].as_str().unwrap();
+    assert!(slot.has(id).await.unwrap());
+    let recalled = vault.ok("recall", json!({"query": "when is tea served"})).await;
+    assert_eq!(recalled["stores_queried"], json!(["yore", "notes"]));
+    assert_eq!(texts(&recalled), ["tea is served at four"]);
+    assert_eq!(recalled["results"][0]["id"], id);
+
+    let gone = vault.ok("forget", json!({"ids": [id]})).await;
+    assert_eq!(gone["forgotten_ids"], json!([id]));
+    assert_eq!(gone["stores"][1], json!({"store": "notes", "count": 1, "error": null}));
+    assert!(!slot.has(id).await.unwrap());
+    let recalled = vault.ok("recall", json!({"query": "when is tea served"})).await;
+    assert_eq!(recalled["results"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_083_what_only_another_store_has_is_found_and_can_be_forgotten() {
+    let Beside { vault, slot, .. } = &beside().await;
+    vault.fact("green tea is in the cupboard").await;
+    let id = "00112233445566778899aabbccddeeff";
+    foreign(slot, id, AGENT, "black tea is in the drawer").await;
+    foreign(slot, "ff112233445566778899aabbccddeeff", "agent-b", "tea of another agent").await;
+    let recalled = vault.ok("recall", json!({"query": "where is the tea"})).await;
+    let mut found = texts(&recalled);
+    found.sort_unstable();
+    assert_eq!(found, ["black tea is in the drawer", "green tea is in the cupboard"]);
+    let hits = recalled["results"].as_array().unwrap();
+    let stranger = hits.iter().find(|hit| hit["id"] == id).unwrap();
+    assert_eq!(stranger["source_store"], "notes");
+    let gone = vault.ok("forget", json!({"ids": [id]})).await;
+    assert_eq!(gone["forgotten_ids"], json!([id]));
+    let recalled = vault.ok("recall", json!({"query": "where is the tea"})).await;
+    assert_eq!(texts(&recalled), ["green tea is in the cupboard"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_083_no_store_shows_what_the_vault_hides() {
+    let Beside { vault, slot, .. } = &beside().await;
+    // The owner makes a memory confidential; the file has an earlier copy, and a copy under the
+    // memory's own id that nobody keeps track of.
+    let id = vault.fact("the tea safe opens with 4711").await;
+    let memory = id.parse().unwrap();
+    let mut governance = vault.memory(&id).await.unwrap().head.content.governance;
+    governance.sensitivity = Some(yore_domain::class::Sensitivity::Confidential);
+    let change = yore_domain::mutation::Relabel {
+        governance: Some(governance),
+        ..yore_domain::mutation::Relabel::default()
+    };
+    let relabel = yore_domain::mutation::Mutation::Relabel { memory, change: Box::new(change) };
+    vault.engine.mutate(&vault.owner_call(), relabel, yore_engine::Wish::default()).await.unwrap();
+    let agent = vault.agent_with(AGENT, &[Verb::Read, Verb::Write]).await;
+    foreign(slot, &id, AGENT, "the tea safe opens with 4711").await;
+    let body = json!({"agent_id": AGENT, "query": "how does the tea safe open", "k": 10});
+    let reply = vault.ask(&agent, "recall", &body).await.expect(200);
+    assert_eq!(reply["results"], json!([]));
+    // Nor is the copy forgotten by whoever cannot see the memory.
+    let forget = json!({"agent_id": AGENT, "ids": [id]});
+    let reply = vault.ask(&agent, "forget", &forget).await.expect(200);
+    assert_eq!(reply["forgotten_ids"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_123_what_waits_is_in_no_store_until_it_is_approved() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let body = json!({"type": "semantic", "content": "tea for two", "approval_required": true});
+    let waits = vault.ok("remember", body).await;
+    assert_eq!((&waits["pending_approval"], &waits["stores"]), (&json!(true), &json!([])));
+    let hold = vault.pending().await.remove(0);
+    vault.approve(&hold).await;
+    let found = vault.ok("recall", json!({"query": "tea for two"})).await;
+    let id = found["results"][0]["id"].as_str().unwrap().to_owned();
+    let delivered = async {
+        while !slot.has(&id).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), delivered).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owner_sees_how_stores_are_and_mends_them() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let body = json!({"type": "semantic", "content": "tea is hot", "user_id": USER});
+    let stored = vault.ok("remember", body).await;
+    let health = vault.get("/memorywire/v0/health").await.expect(200);
+    assert_eq!((&health["status"], &health["stores"][1]["store"]), (&json!("ok"), &json!("notes")));
+    let listed = vault.ok("stores/list", json!({})).await;
+    assert_eq!(
+        (&listed["stores"][0]["store"], &listed["stores"][0]["status"]),
+        (&json!("notes"), &json!("ok"))
+    );
+    slot.withdraw(stored["id"].as_str().unwrap(), yore_router::Depth::Erase).await.unwrap();
+    let repaired = vault.ok("stores/repair", json!({})).await;
+    assert_eq!(repaired["stores"][0]["created"], 1, "{repaired}");
+    assert!(slot.has(stored["id"].as_str().unwrap()).await.unwrap());
+    let agent = vault.agent(AGENT).await;
+    let reply = vault.ask(&agent, "stores/list", &json!({})).await;
+    assert_eq!(reply.status, 403);
+    let other = vault.ok("stores/repair", json!({"store": "notes"})).await;
+    assert_eq!(other["stores"][0]["created"], 0);
+    let missing = vault.refused("stores/repair", json!({"store": "no such"})).await;
+    assert_eq!(missing.0, 404);
+}
