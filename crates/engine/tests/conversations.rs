@@ -1,8 +1,11 @@
 use yore_domain::class::{Governance, Sensitivity};
 use yore_domain::conversation::{Attachment, Conversation, Message, Role};
 use yore_domain::grant::{Verb, Verbs};
+use yore_domain::memory::Draft;
+use yore_domain::provenance::MessageRef;
 use yore_domain::query::{Filter, PageRequest};
-use yore_domain::{BlobHash, ConversationId, Error, MessageId, Span};
+use yore_domain::{BlobHash, ConversationId, Error, MemoryId, MessageId, Span};
+use yore_engine::Proposal;
 
 use crate::support::{NOW, Vault, label, refused, under};
 
@@ -122,6 +125,25 @@ async fn erased_words_are_gone_from_the_disk() {
     assert_eq!(vault.engine.erase_conversation(&owner, talk.id).await.unwrap(), 1);
     let gone = vault.engine.conversation(&owner, talk.id).await;
     assert!(matches!(gone, Err(Error::NotFound)));
+}
+
+#[tokio::test]
+async fn what_was_proposed_because_of_a_message_goes_with_it() {
+    let vault = Vault::new().await;
+    let owner = vault.owner();
+    let talk = conversation("work");
+    let said = message("I keep a secret apiary");
+    vault.engine.converse(&owner, talk.clone(), vec![said.clone()]).await.unwrap();
+    let mut draft = Draft::text("keeps a secret apiary");
+    let from = MessageRef { conversation: talk.id, message: said.id };
+    draft.content.provenance.messages.push(from);
+    let proposal = Proposal { id: MemoryId::random(), draft };
+    vault.engine.propose(&owner, vec![proposal]).await.unwrap();
+    let before = vault.engine.traces(&owner, "secret apiary".into()).await.unwrap();
+    assert!(!before.found.is_empty(), "the search finds what is there");
+    vault.engine.erase_message(&owner, talk.id, said.id).await.unwrap();
+    let found = vault.engine.traces(&owner, "secret apiary".into()).await.unwrap();
+    assert!(found.found.is_empty(), "{found:?}");
 }
 
 #[tokio::test]

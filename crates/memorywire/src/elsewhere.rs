@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 use yore_domain::class::Sensitivity;
 use yore_domain::grant::Verb;
 use yore_domain::memory::Draft;
@@ -18,7 +19,9 @@ use yore_domain::{Error, MemoryId, Result, limits};
 use yore_engine::Call;
 use yore_router::deliver::{Caller, Delivered, Delivery};
 use yore_router::fuse::{Fusion as Fused, Lane};
-use yore_router::{Ask, Capability, Depth, Question, Record, Router, Slot, Type as Kind, Whose};
+use yore_router::{
+    Ask, Capability, Depth, Question, Record, Router, RouterHealth, Slot, Type as Kind, Whose,
+};
 
 use crate::speaker::Speaker;
 use crate::wire::{Fusion, Hit, Object, Recall, Remember, StoreCount, Type};
@@ -28,6 +31,8 @@ use crate::{Memorywire, STORE};
 const MORE: usize = 4;
 /// How often it is looked whether a delivery has arrived.
 const LOOK: Duration = Duration::from_millis(5);
+/// For how long what is known of the stores is fresh.
+const FRESH: Duration = Duration::from_secs(5);
 /// How long nothing must come before a repair has seen everything.
 const QUIET: Duration = Duration::from_millis(500);
 
@@ -36,6 +41,8 @@ const QUIET: Duration = Duration::from_millis(500);
 pub struct Stores {
     router: Router,
     caller: Caller,
+    /// How the stores were when somebody last asked.
+    health: Arc<Mutex<Option<(Instant, RouterHealth)>>>,
 }
 
 impl std::fmt::Debug for Stores {
@@ -48,7 +55,20 @@ impl Stores {
     /// Stores that are brought up to date under the owner's calls.
     #[must_use]
     pub fn new(router: Router, caller: Caller) -> Self {
-        Self { router, caller }
+        Self { router, caller, health: Arc::default() }
+    }
+
+    /// How the stores are, or were a moment ago: whoever asks often asks nobody else.
+    async fn health(&self) -> RouterHealth {
+        let mut last = self.health.lock().await;
+        match &*last {
+            Some((at, health)) if at.elapsed() < FRESH => health.clone(),
+            Some(_) | None => {
+                let health = self.router.health().await;
+                *last = Some((Instant::now(), health.clone()));
+                health
+            }
+        }
     }
 
     /// The ways to all stores; each must be run for a store to be brought up to date.
@@ -93,10 +113,12 @@ impl Memorywire {
         request: &Recall,
         own: Vec<Hit>,
     ) -> Result<Vec<Hit>> {
+        let most = request.k as usize;
         let Some(stores) = self.beside(call).await? else {
+            let mut own = own;
+            own.truncate(most);
             return Ok(own);
         };
-        let most = request.k as usize;
         let whose = Whose { agent: speaker.agent.clone(), user: request.user_id.clone() };
         let now = self.engine.now().millis();
         let mut question = Question::new(whose, &request.query, self.wanted(most), now);
@@ -107,38 +129,55 @@ impl Memorywire {
         }
         let ask =
             Ask { question, fusion: Some(fusion(request.fusion)), quorum: 1, hops: request.hops };
+        let (mut theirs, _) = stores.router.gather(&ask).await.map_err(refused)?;
+        let mut own: BTreeMap<String, Hit> =
+            own.into_iter().map(|hit| (hit.id.clone(), hit)).collect();
+        let unknown: BTreeSet<&str> = theirs
+            .iter()
+            .flat_map(|lane| &lane.hits)
+            .map(|(record, _)| record.id.as_str())
+            .filter(|id| !own.contains_key(*id))
+            .collect();
+        let strangers = self.strangers(call, stores, &speaker.agent, &unknown).await?;
+        // What may not be shown must not be weighed either.
+        for lane in &mut theirs {
+            lane.hits.retain_mut(|(found, _)| match own.get(&found.id) {
+                Some(hit) => {
+                    *found = record(hit);
+                    true
+                }
+                None => strangers.contains(&found.id),
+            });
+        }
         let lane = Lane {
             store: STORE.to_owned(),
             weight: 1.0,
-            hits: own.iter().map(|hit| (record(hit), hit.score)).collect(),
+            hits: best_first(&own).iter().map(|hit| (record(hit), hit.score)).collect(),
         };
-        let found = stores.router.recall(&ask, vec![lane]).await.map_err(refused)?;
-        let mut own: BTreeMap<String, Hit> =
-            own.into_iter().map(|hit| (hit.id.clone(), hit)).collect();
-        let strangers: Vec<&str> = found
-            .hits
-            .iter()
-            .map(|hit| hit.record.id.as_str())
-            .filter(|id| !own.contains_key(*id))
-            .collect();
-        let strangers = self.strangers(call, &speaker.agent, &strangers).await?;
+        let lanes = std::iter::once(lane).chain(theirs).collect();
         let mut hits = Vec::new();
-        for hit in found.hits {
-            let supporting = hit.supporting.clone();
-            let mut shown = match own.remove(&hit.record.id) {
+        for found in stores.router.settle(&ask, lanes).await {
+            let mut shown = match own.remove(&found.record.id) {
                 Some(shown) => shown,
-                None if strangers.contains(&hit.record.id) => foreign(hit.record, hit.stores),
+                None if strangers.contains(&found.record.id) => foreign(found.record, found.stores),
                 None => continue,
             };
-            (shown.score, shown.supporting) = (hit.score, supporting);
+            (shown.score, shown.supporting) = (found.score, found.supporting);
             hits.push(shown);
         }
         hits.truncate(most);
         Ok(hits)
     }
 
-    /// Those of some ids that are no memories of the vault, where the caller would see such.
-    async fn strangers(&self, call: &Call, agent: &str, ids: &[&str]) -> Result<BTreeSet<String>> {
+    /// Those of some ids that are no memories of the vault, nor were any that is kept track of,
+    /// where the caller would see such.
+    async fn strangers(
+        &self,
+        call: &Call,
+        stores: &Stores,
+        agent: &str,
+        ids: &BTreeSet<&str>,
+    ) -> Result<BTreeSet<String>> {
         let mut like = Draft::text("elsewhere");
         like.content.scope.agent = Some(agent.to_owned());
         if ids.is_empty() || !self.engine.would_show(call, &like).await? {
@@ -151,7 +190,17 @@ impl Memorywire {
             self.engine.held_here(call, &parsed).await?.into_iter().collect();
         let here =
             |id: &str| named.iter().any(|(name, parsed)| *name == id && held.contains(parsed));
-        Ok(ids.iter().filter(|id| !here(id)).map(|id| (*id).to_owned()).collect())
+        let mut strangers = BTreeSet::new();
+        for id in ids.iter().filter(|id| !here(id)) {
+            let mut delivered = false;
+            for slot in stores.router.slots() {
+                delivered |= slot.knows(id).await.map_err(refused)?;
+            }
+            if !delivered {
+                strangers.insert((*id).to_owned());
+            }
+        }
+        Ok(strangers)
     }
 
     /// Waits until the other stores have a new memory, each as long as its deadline allows, and
@@ -191,15 +240,23 @@ impl Memorywire {
         let Some(stores) = self.beside(call).await? else {
             return Ok((Vec::new(), Vec::new()));
         };
-        let asked: Vec<&str> =
-            asked.iter().map(String::as_str).filter(|id| !gone.iter().any(|it| it == id)).collect();
-        let strange: Vec<String> =
-            self.strangers(call, &whose.agent, &asked).await?.into_iter().collect();
+        // Rules and approval are about the vault: what lies elsewhere, only people take away.
+        let person = self.engine.identify(call, Verb::Write).await?.agent().is_none();
+        let asked: BTreeSet<&str> = asked
+            .iter()
+            .map(String::as_str)
+            .filter(|id| person && !gone.iter().any(|it| it == id))
+            .collect();
+        let strange: Vec<String> = if asked.is_empty() {
+            Vec::new()
+        } else {
+            self.strangers(call, stores, &whose.agent, &asked).await?.into_iter().collect()
+        };
         let mut counts = Vec::new();
         let mut forgotten = Vec::new();
         if !strange.is_empty() {
             let verb = if depth == Depth::Erase { Verb::Erase } else { Verb::Write };
-            self.engine.identify(call, verb).await?;
+            self.engine.demand(call, "forget", verb).await?;
             let now = self.engine.now().millis();
             let forget =
                 yore_router::Forget { whose, ids: strange, filter: Object::new(), depth, now };
@@ -229,7 +286,7 @@ impl Memorywire {
     pub(crate) async fn health(&self) -> Value {
         let own = json!({"status": "ok", "backend": STORE, "capabilities": crate::CAPABILITIES});
         let Some(stores) = &self.stores else { return own };
-        let health = stores.router.health().await;
+        let health = stores.health().await;
         let mut capabilities: BTreeSet<&str> = crate::CAPABILITIES.into_iter().collect();
         capabilities.extend(stores.router.capabilities().iter().map(|one| one.as_str()));
         let one = |(name, health): &(String, std::result::Result<_, String>)| {
@@ -347,6 +404,13 @@ const fn fusion(of: Fusion) -> Fused {
         Fusion::Max => Fused::Max,
         Fusion::Weighted => Fused::Weighted,
     }
+}
+
+/// What the vault found, in its own order.
+fn best_first(own: &BTreeMap<String, Hit>) -> Vec<&Hit> {
+    let mut hits: Vec<&Hit> = own.values().collect();
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+    hits
 }
 
 /// What the vault found, as other stores hold it.

@@ -4,12 +4,11 @@ use serde_json::Value;
 use yore_canon::encode::hex;
 use yore_domain::kind::Kind;
 use yore_domain::memory::{Content, Draft, Foreign, Version};
-use yore_domain::procedure::Machine;
 use yore_domain::provenance::{ActorKind, Provenance};
 use yore_domain::{HoldId, MemoryId, Result, Timestamp};
 use yore_engine::Viewer;
 
-use crate::procedure::MOVE;
+use crate::procedure::{MOVE, machine};
 use crate::wire::{Hit, Object, Remember, Type};
 use crate::{NAME, STORE};
 
@@ -19,7 +18,7 @@ const ARCHIVED: &str = "archived";
 /// Makes the draft of a memory. A procedural one must be a machine that names no code.
 pub(crate) fn draft(request: &Remember) -> Result<Draft> {
     if request.kind == Type::Procedural {
-        Machine::parse(&request.content)?;
+        machine(&request.content)?;
     }
     let mut draft = Draft::new(kinds(request.kind)[0], request.content.as_str());
     let content = &mut draft.content;

@@ -228,7 +228,7 @@ impl Memorywire {
         if content.kind != Kind::Procedural {
             return Err(Error::NotFound);
         }
-        let machine = Machine::parse(&content.body.text).map_err(|_| Error::NotFound)?;
+        let machine = machine(&content.body.text).map_err(|_| Error::NotFound)?;
         Ok((found, machine))
     }
 
@@ -237,7 +237,7 @@ impl Memorywire {
         let whose = Whose { agent: &asked.agent_id, user, verb: Verb::Read };
         let narrowed = Narrowed::of(whose.agent, whose.user).types(&[Type::Procedural]);
         let stands = |memory: &Memory| {
-            let machine = Machine::parse(&memory.head.content.body.text).ok()?;
+            let machine = machine(&memory.head.content.body.text).ok()?;
             Some(Stands::of(memory.head.memory, &machine))
         };
         let mut machines = self.each(call, whose, &narrowed, stands).await?;
@@ -248,7 +248,7 @@ impl Memorywire {
     async fn machine_named(&self, call: &Call, whose: Whose<'_>, name: &str) -> Result<MemoryId> {
         let narrowed = Narrowed::of(whose.agent, whose.user).types(&[Type::Procedural]);
         let called = |memory: &Memory| {
-            let machine = Machine::parse(&memory.head.content.body.text).ok()?;
+            let machine = machine(&memory.head.content.body.text).ok()?;
             (machine.name == name).then_some(memory.head.memory)
         };
         match self.each(call, whose, &narrowed, called).await?.as_slice() {
@@ -257,6 +257,21 @@ impl Memorywire {
             [_, _, ..] => Err(Error::conflict("several procedures have this name: use an id")),
         }
     }
+}
+
+/// Reads a machine. One that does not say where it starts starts where it stands, or in its first
+/// state; one without transitions does not move.
+pub(crate) fn machine(text: &str) -> Result<Machine> {
+    let Ok(Value::Object(mut members)) = serde_json::from_str(text) else {
+        return Machine::parse(text);
+    };
+    let first = members.get("current").filter(|current| current.is_string());
+    let first = first.or_else(|| members.get("states").and_then(|states| states.get(0))).cloned();
+    if let (Some(first), None) = (first, members.get("initial")) {
+        members.insert("initial".to_owned(), first);
+    }
+    members.entry("transitions").or_insert_with(|| Value::Array(Vec::new()));
+    Machine::parse(&Value::Object(members).to_string())
 }
 
 /// The change of a memory whose machine moved; it was made when it was made.

@@ -6,8 +6,9 @@
 //! what is put aside is out of recall and comes back by being restored. Both go through the same
 //! pipeline as everything else, so rules may hold them.
 
+use serde_json::Value;
 use yore_domain::grant::Verb;
-use yore_domain::memory::Memory;
+use yore_domain::memory::{Memory, Status};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::{MemoryId, Result};
 use yore_engine::{Call, Reference, Wish};
@@ -45,6 +46,10 @@ impl Memorywire {
             self.each(call, whose, &narrowed, |memory| Some(judge(&request, memory))).await?;
 
         let mut report = Recovered::of(&request, judged.len() as u64);
+        // First what may be refused as a whole, while nothing is done yet.
+        if request.mode == Mode::ProvenanceExpire && !request.dry_run {
+            report.expired = self.expire(call, unsure(&request)).await?.matched_count;
+        }
         for (verdict, depth, reason) in [
             (Verdict::Purge, purge(&request), "recover:purge:untrusted-source"),
             (Verdict::Quarantine, Depth::Quarantine, "recover:quarantine:review"),
@@ -59,11 +64,8 @@ impl Memorywire {
                 Verdict::Keep => {}
             }
         }
-        report.kept = report.scanned - report.purged - report.quarantined;
-        if request.mode == Mode::ProvenanceExpire && !request.dry_run {
-            report.expired = self.expire(call, unsure(&request)).await?.matched_count;
-            report.kept = report.kept.saturating_sub(report.expired);
-        }
+        let gone = report.purged + report.quarantined + report.expired;
+        report.kept = report.scanned.saturating_sub(gone);
         report.actions = judged
             .into_iter()
             .filter(|one| one.verdict != Verdict::Keep)
@@ -102,16 +104,23 @@ impl Memorywire {
     /// Brings back what was put aside or forgotten, as it was before.
     pub(crate) async fn restore(&self, call: &Call, request: Restore) -> Result<Restored> {
         request.check()?;
+        let identity = self.engine.identify(call, Verb::Write).await?;
         self.speaker(call, &request.agent_id, Verb::Write).await?;
         let mut restored = Restored::default();
         for id in &request.ids {
-            let Some((memory, number)) = self.before_it_went(call, &request, id).await? else {
+            let agent = identity.agent();
+            let gone = self.before_it_went(call, &request, id).await?;
+            let Some(gone) = gone.filter(|gone| agent.is_none() || !gone.relabelled) else {
                 restored.missing.push(id.clone());
                 continue;
             };
+            // An agent does not take back by itself what somebody else found suspicious.
+            let by_another = gone.put_aside_by.is_some_and(|by| by.as_deref() != agent);
+            let wish = Wish { approval: agent.is_some() && by_another, ..Wish::default() };
             let call = Call { operation: None, ..call.clone() };
-            let back = Mutation::Restore { memory, number };
-            match outcome(self.engine.mutate(&call, back, Wish::default()).await)? {
+            let memory = gone.memory;
+            let back = Mutation::Restore { memory, number: gone.number };
+            match outcome(self.engine.mutate(&call, back, wish).await)? {
                 Outcome::Done(_) => restored.restored.push(map::id(memory)),
                 Outcome::Waits(hold) => restored.pending.push(self.approval_url(hold)),
             }
@@ -125,7 +134,7 @@ impl Memorywire {
         call: &Call,
         request: &Restore,
         id: &str,
-    ) -> Result<Option<(MemoryId, u32)>> {
+    ) -> Result<Option<Gone>> {
         let Ok(memory) = id.parse::<MemoryId>() else { return Ok(None) };
         let chain = self.engine.chain(call, vec![Reference::Memory(memory)], Verb::Write).await;
         let chain = match chain {
@@ -140,8 +149,26 @@ impl Memorywire {
             return Ok(None);
         }
         let live = chain.versions.iter().rev().find(|version| version.status.is_live());
-        Ok(live.map(|version| (version.memory, version.number)))
+        let head = &chain.asked;
+        Ok(live.map(|live| Gone {
+            memory: live.memory,
+            number: live.number,
+            put_aside_by: (head.status == Status::Quarantined).then(|| head.writer.clone()),
+            relabelled: live.content.governance != head.content.governance
+                || live.content.scope != head.content.scope,
+        }))
     }
+}
+
+/// A memory that is out of recall.
+struct Gone {
+    memory: MemoryId,
+    /// Its last live version.
+    number: u32,
+    /// Who put it aside, where somebody did; nobody's name means the owner.
+    put_aside_by: Option<Option<String>>,
+    /// Whether who may see it was changed since.
+    relabelled: bool,
 }
 
 fn judge(request: &Recover, memory: &Memory) -> Judged {
@@ -151,9 +178,8 @@ fn judge(request: &Recover, memory: &Memory) -> Judged {
     let suspicious = || {
         request.use_detectors
             && (detect::directs(&content.body.text)
-                || content.body.structured.as_ref().is_some_and(|members| {
-                    members.values().filter_map(|value| value.as_str()).any(detect::directs)
-                }))
+                || content.body.structured.iter().flat_map(|members| members.values()).any(orders)
+                || content.foreign.values().any(orders))
     };
     let (verdict, reason) = match source {
         None => (Verdict::Quarantine, "no source is known"),
@@ -167,6 +193,16 @@ fn judge(request: &Recover, memory: &Memory) -> Judged {
     };
     let source = source.unwrap_or(UNKNOWN).to_owned();
     Judged { id: memory.head.memory, verdict, source, reason }
+}
+
+/// Whether a value gives orders, however deep.
+fn orders(value: &Value) -> bool {
+    match value {
+        Value::String(text) => detect::directs(text),
+        Value::Array(items) => items.iter().any(orders),
+        Value::Object(members) => members.values().any(orders),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 const fn purge(request: &Recover) -> Depth {

@@ -147,3 +147,14 @@ async fn machines_are_listed_by_name_and_shown_whole() {
     let others = vault.ok("procedures/list", json!({"agent_id": "agent-b"})).await;
     assert_eq!(others, json!({"procedures": []}));
 }
+
+#[tokio::test]
+async fn mw_090_what_a_machine_leaves_open_is_filled_in() {
+    let vault = Vault::new().await;
+    let content = r#"{"name":"bake","states":["mix","fold","bake"],"current":"fold"}"#;
+    vault.holds(json!({"type": "procedural", "content": content})).await;
+    let stands = vault.ok("procedures/available", json!({"procedure": "bake"})).await;
+    assert_eq!((&stands["current"], &stands["available"]), (&json!("fold"), &json!([])));
+    let hits = vault.hits(json!({"query": "bake", "types": ["procedural"]})).await;
+    assert_eq!(hits[0]["content"], content, "and what was said stays as it was said");
+}

@@ -94,3 +94,25 @@ async fn mw_143_a_grant_without_write_recovers_nothing() {
     assert_eq!(reply.refusal(), (403, "forbidden"));
     assert_eq!(vault.texts(json!({"query": "tea", "k": 10})).await.len(), 4);
 }
+
+#[tokio::test]
+async fn mw_143_an_agent_does_not_take_back_what_the_owner_put_aside() {
+    let vault = Vault::new().await;
+    let [_, order, ..] = poisoned(&vault).await;
+    vault.ok("recover", json!({"dry_run": false})).await;
+    let agent = vault.agent(crate::support::AGENT).await;
+    let body = json!({"agent_id": crate::support::AGENT, "ids": [order]});
+    let reply = vault.ask(&agent, "restore", &body).await.expect(200);
+    assert_eq!(reply["restored"], json!([]));
+    assert_eq!(reply["pending"].as_array().unwrap().len(), 1);
+    assert_eq!(vault.memory(&order).await.unwrap().head.status, Status::Quarantined);
+}
+
+#[tokio::test]
+async fn mw_141_orders_are_found_however_deep() {
+    let vault = Vault::new().await;
+    let deep = json!({"content": "tea", "source": "user", "metadata": {"a": [{"b": "grant-all"}]}});
+    let id = vault.holds(deep).await;
+    let report = vault.ok("recover", json!({})).await;
+    assert_eq!(verdicts(&report), [(&*id, "quarantine")]);
+}

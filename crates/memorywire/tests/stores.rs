@@ -183,3 +183,73 @@ async fn the_owner_sees_how_stores_are_and_mends_them() {
     let missing = vault.refused("stores/repair", json!({"store": "no such"})).await;
     assert_eq!(missing.0, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_030_an_agent_takes_nothing_away_that_only_another_store_has() {
+    let Beside { vault, slot, .. } = &beside().await;
+    foreign(slot, "note-1", AGENT, "black tea is in the drawer").await;
+    slot.store().health().await.unwrap();
+    for verbs in [&[Verb::Read][..], &[Verb::Read, Verb::Write, Verb::Erase]] {
+        let agent = vault.agent_with(AGENT, verbs).await;
+        let body = json!({"agent_id": AGENT, "ids": ["note-1"], "hard_delete": true});
+        let reply = vault.ask(&agent, "forget", &body).await;
+        assert!(reply.status == 403 || reply.body["forgotten_ids"] == json!([]), "{reply:?}");
+    }
+    let found = vault.ok("recall", json!({"query": "black tea drawer"})).await;
+    assert_eq!(texts(&found), ["black tea is in the drawer"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_084_what_is_hidden_weighs_nothing() {
+    let mut scores = Vec::new();
+    for hidden in [false, true] {
+        let Beside { vault, slot, .. } = &beside().await;
+        if hidden {
+            let id = vault.fact("the diagnosis was measles and mumps").await;
+            let memory = id.parse().unwrap();
+            let mut governance = vault.memory(&id).await.unwrap().head.content.governance;
+            governance.sensitivity = Some(yore_domain::class::Sensitivity::Internal);
+            governance.labels = vec![yore_domain::class::Label::new("health").unwrap()];
+            let change = yore_domain::mutation::Relabel {
+                governance: Some(governance),
+                ..yore_domain::mutation::Relabel::default()
+            };
+            let change = Box::new(change);
+            let relabel = yore_domain::mutation::Mutation::Relabel { memory, change };
+            let owner = vault.owner_call();
+            vault.engine.mutate(&owner, relabel, yore_engine::Wish::default()).await.unwrap();
+            vault.ok("stores/repair", json!({})).await;
+            assert!(slot.has(&id).await.unwrap(), "the file has a copy");
+        }
+        foreign(slot, "11112233445566778899aabbccddeeff", AGENT, "no diagnosis of mumps yet").await;
+        let agent = vault.narrow(AGENT, "behaviour").await;
+        let body = json!({"agent_id": AGENT, "query": "diagnosis measles mumps", "k": 10});
+        let found = vault.ask(&agent, "recall", &body).await.expect(200);
+        assert_eq!(texts(&found), ["no diagnosis of mumps yet"]);
+        scores.push(found["results"][0]["score"].clone());
+    }
+    assert_eq!(scores[0], scores[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_088_a_memory_that_moves_leaves_no_copy_behind() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let id = vault.fact("the tea is in the safe").await;
+    vault.ok("stores/repair", json!({})).await;
+    let memory = id.parse().unwrap();
+    let mut scope = vault.memory(&id).await.unwrap().head.content.scope;
+    scope.agent = Some("agent-b".to_owned());
+    let change = yore_domain::mutation::Relabel {
+        scope: Some(scope),
+        ..yore_domain::mutation::Relabel::default()
+    };
+    let relabel = yore_domain::mutation::Mutation::Relabel { memory, change: Box::new(change) };
+    let owner = vault.owner_call();
+    vault.engine.mutate(&owner, relabel, yore_engine::Wish::default()).await.unwrap();
+    vault.ok("stores/repair", json!({})).await;
+    let whose = |agent: &str| Whose { agent: agent.to_owned(), user: Some(USER.to_owned()) };
+    assert!(slot.store().list(&whose(AGENT), None).await.unwrap().items.is_empty());
+    assert_eq!(slot.store().list(&whose("agent-b"), None).await.unwrap().items.len(), 1);
+    let found = vault.ok("recall", json!({"query": "where is the tea"})).await;
+    assert_eq!(texts(&found), Vec::<&str>::new());
+}

@@ -120,6 +120,21 @@ impl Vault {
         self.engine.issue_grant(&self.owner_call(), request).await.unwrap().token
     }
 
+    /// A token for an agent that reads one label only.
+    pub(crate) async fn narrow(&self, name: &str, label: &str) -> String {
+        let request = GrantRequest {
+            agent: AgentId::new(name).unwrap(),
+            verbs: Verbs::of(&[Verb::Read]),
+            read: Labels::Under(vec![yore_domain::class::Label::new(label).unwrap()]),
+            write: Labels::Under(Vec::new()),
+            ceiling: Sensitivity::Internal,
+            scope: ScopeRule::default(),
+            ttl: None,
+            note: None,
+        };
+        self.engine.issue_grant(&self.owner_call(), request).await.unwrap().token
+    }
+
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());

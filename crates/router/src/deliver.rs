@@ -137,7 +137,7 @@ impl Delivery {
     async fn deliver(&self, event: Event, done: &mut Delivered) -> Result<()> {
         let delivered = match &event.change {
             What::Memory { memory, .. } => self.memory(*memory, done).await,
-            What::Erased { memory, .. } => self.gone(*memory, Depth::Erase, done).await,
+            What::Erased { memory, .. } => self.gone(*memory, done).await,
             What::Conversation { .. }
             | What::Message { .. }
             | What::ConversationErased { .. }
@@ -162,13 +162,13 @@ impl Delivery {
         let memory = match self.engine.get(&(self.caller)(), Reference::Memory(id)).await {
             Ok(memory) => memory,
             Err(yore_domain::Error::NotFound) => {
-                return self.gone(id, Depth::Tombstone, done).await;
+                return self.gone(id, done).await;
             }
             Err(error) => return Err(error.into()),
         };
         let allowed = memory.head.class().sensitivity <= self.slot.terms().ceiling;
         let record = Record::of(&memory).filter(|_| allowed && memory.head.status.is_live());
-        let Some(record) = record else { return self.gone(id, Depth::Tombstone, done).await };
+        let Some(record) = record else { return self.gone(id, done).await };
         if !self.slot.store().capabilities().contains(&Capability::of(record.kind)) {
             let what = format!("the store holds nothing {}", record.kind.as_str());
             return Err(Error::Unsupported(what));
@@ -182,9 +182,10 @@ impl Delivery {
         Ok(())
     }
 
-    async fn gone(&self, id: MemoryId, depth: Depth, done: &mut Delivered) -> Result<()> {
+    /// Takes a memory back for good: the vault can restore it, and then it is delivered again.
+    async fn gone(&self, id: MemoryId, done: &mut Delivered) -> Result<()> {
         let id = yore_canon::encode::hex(&id.bytes());
-        let was = self.slot.within(self.slot.withdraw(&id, depth).boxed()).await?;
+        let was = self.slot.within(self.slot.withdraw(&id, Depth::Erase).boxed()).await?;
         let count = if was { &mut done.withdrawn } else { &mut done.unchanged };
         *count += 1;
         Ok(())

@@ -188,36 +188,52 @@ impl Router {
     /// Asks the stores that hold what is asked for, and makes one list of theirs. What the caller
     /// found itself stands before them.
     pub async fn recall(&self, ask: &Ask, own: Vec<Lane>) -> Result<Recalled> {
+        let (theirs, stores) = self.gather(ask).await?;
+        let hits = self.settle(ask, own.into_iter().chain(theirs).collect()).await;
+        Ok(Recalled { hits, fusion: ask.fusion.unwrap_or(self.options.fusion), stores })
+    }
+
+    /// Asks the stores that hold what is asked for, and returns the list of each and how it did.
+    pub async fn gather(&self, ask: &Ask) -> Result<(Vec<Lane>, Vec<Report>)> {
         ask.question.check()?;
         if ask.hops > HOPS {
             return Err(Error::invalid("hops", "must be from 0 to 3"));
         }
-        let fusion = ask.fusion.unwrap_or(self.options.fusion);
-        let types = &ask.question.types;
-        let holds = |capabilities: &Capabilities| {
-            types.is_empty()
-                || types.iter().any(|kind| capabilities.contains(&Capability::of(*kind)))
-        };
-        let able = self.able(holds);
-        let mut question = ask.question.clone();
-        question.k = (question.k * MORE).min(limits::RESULTS);
+        let able = self.asked(ask);
+        let question = wide(ask);
         let done = each(&able, |slot| slot.recall(&question).boxed()).await;
-        let mut lanes = own;
+        let mut lanes = Vec::with_capacity(done.len());
         let mut stores = Vec::with_capacity(done.len());
         for (mut report, lane) in done {
             report.count = lane.as_ref().map_or(0, |lane| lane.hits.len());
             stores.push(report);
             lanes.extend(lane);
         }
+        Ok((lanes, stores))
+    }
+
+    /// Makes one list of several, the best first.
+    pub async fn settle(&self, ask: &Ask, lanes: Vec<Lane>) -> Vec<Hit> {
+        let fusion = ask.fusion.unwrap_or(self.options.fusion);
+        let able = self.asked(ask);
         let rules = Rules { fusion, rrf_k: self.options.rrf_k, quorum: ask.quorum };
         let mut hits = fuse(&lanes, rules);
         if ask.hops > 0 {
-            let links = self.links(&able, &question, &hits, ask.hops).await;
+            let links = self.links(&able, &wide(ask), &hits, ask.hops).await;
             boost(&mut hits, &links, self.options.boost, ask.hops);
         }
         hits.truncate(ask.question.k);
-        self.touch(&able, &hits, question.now).await;
-        Ok(Recalled { hits, fusion, stores })
+        self.touch(&able, &hits, ask.question.now).await;
+        hits
+    }
+
+    /// The stores that hold what is asked for.
+    fn asked(&self, ask: &Ask) -> Vec<&Slot> {
+        let types = &ask.question.types;
+        self.able(|capabilities| {
+            types.is_empty()
+                || types.iter().any(|kind| capabilities.contains(&Capability::of(*kind)))
+        })
     }
 
     /// Forgets in all stores.
@@ -343,6 +359,13 @@ impl Slot {
         }
         Ok(links)
     }
+}
+
+/// The question as each store is asked it: for more than the caller wants.
+fn wide(ask: &Ask) -> Question {
+    let mut question = ask.question.clone();
+    question.k = (question.k * MORE).min(limits::RESULTS);
+    question
 }
 
 /// Does something in each store at once, each within its own deadline.

@@ -221,11 +221,22 @@ impl Slot {
             return Ok(Put::Same);
         }
         let demoted = kept.as_ref().is_some_and(|kept| kept.demoted);
+        let known = match (&kept, known) {
+            // It was somebody else's: nothing of it may stay where they look.
+            (Some(Kept { agent: Some(agent), user, .. }), Some(place))
+                if *agent != record.agent_id || *user != record.user_id =>
+            {
+                let whose = Whose { agent: agent.clone(), user: user.clone() };
+                self.store.forget(&whose, &place, Depth::Erase).await?;
+                None
+            }
+            (_, known) => known,
+        };
         let earlier = match &kept {
             Some(kept) if kept.digest.is_some() => known,
-            // An earlier write ended without an answer: it may have arrived.
-            Some(_) => self.store.locate(&record.whose(), &record.id).await?.or(known),
-            None => None,
+            // An earlier write ended without an answer, or what was known of it is lost: it may
+            // be there.
+            Some(_) | None => self.store.locate(&record.whose(), &record.id).await?.or(known),
         };
         // First of all, that there is a write under way: what comes after may find it there.
         let under_way = Kept {
@@ -290,7 +301,7 @@ impl Slot {
                 }
             }
             let score = found.score;
-            let (record, kept) = self.resolved(found).await?;
+            let Some((record, kept)) = self.resolved(found).await? else { continue };
             if kept.hash.as_ref().is_some_and(|hash| *hash != record.hash()) {
                 tracing::warn!(store = %self.name, id = %record.id, "a hit says what was not written");
                 continue;
@@ -303,8 +314,9 @@ impl Slot {
         Ok(hits)
     }
 
-    /// Gives what a store returned its canonical id and what was kept beside it.
-    pub(crate) async fn resolved(&self, found: Found) -> Result<(Record, Kept)> {
+    /// Gives what a store returned its canonical id and what was kept beside it. A second row that
+    /// claims the id of something delivered is left out: it is a copy that went astray.
+    pub(crate) async fn resolved(&self, found: Found) -> Result<Option<(Record, Kept)>> {
         let Found { place, mut record, .. } = found;
         if let Some(id) = self.mapping.canonical(&self.name, &place).await? {
             let kept = self.mapping.get(&self.name, &id).await?.unwrap_or_default();
@@ -318,21 +330,18 @@ impl Slot {
                 };
             }
             record.id = id;
-            return Ok((record, kept));
+            return Ok(Some((record, kept)));
         }
-        let taken = match record.id.as_str() {
-            "" => true,
-            // A write that got no answer is where the store says it is. Anything else that
-            // another place already has is not its own.
-            id => {
-                let kept = self.mapping.get(&self.name, id).await?;
-                kept.is_some_and(|kept| kept.place.is_some())
-            }
-        };
-        if taken {
+        if record.id.is_empty() {
             record.id = self.derived(&place);
+            return Ok(Some((record, Kept::default())));
         }
-        Ok((record, Kept::default()))
+        match self.mapping.get(&self.name, &record.id).await? {
+            None => Ok(Some((record, Kept::default()))),
+            // A write that got no answer is where the store says it is.
+            Some(kept) if kept.place.is_none() => Ok(Some((record, kept))),
+            Some(_) => Ok(None),
+        }
     }
 
     /// The canonical id of what was in a store before Yore came: always the same one.
@@ -373,6 +382,11 @@ impl Slot {
     pub async fn has(&self, id: &str) -> Result<bool> {
         let kept = self.mapping.get(&self.name, id).await?;
         Ok(kept.is_some_and(|kept| kept.digest.is_some()))
+    }
+
+    /// Whether a memory was ever on its way to the store, and was not taken back since.
+    pub async fn knows(&self, id: &str) -> Result<bool> {
+        Ok(self.mapping.get(&self.name, id).await?.is_some())
     }
 
     /// Takes back what was delivered. What never was is left alone, whatever the store has.
@@ -434,7 +448,7 @@ impl Slot {
             let page = self.store.list(whose, after.as_deref()).await?;
             for found in page.items {
                 let (place, recalled_at) = (found.place.clone(), found.recalled_at);
-                let (record, kept) = self.resolved(found).await?;
+                let Some((record, kept)) = self.resolved(found).await? else { continue };
                 if any.admits(&record) {
                     rows.push(Row { record, place, recalled_at, kept });
                 }

@@ -36,10 +36,11 @@ pub(crate) fn open(config: &Config, key: &[u8; 32], caller: Caller) -> Result<Op
     let wrong =
         |name: &str, error: yore_router::Error| Error::Config(format!("stores: {name}: {error}"));
     let key = Blake3::hasher_for(PURPOSE).update(key).finish();
-    let mapping: Arc<dyn Mapping> = Arc::new(
-        Lasting::open(&config.data.join(FILE), key.as_bytes())
-            .map_err(|error| wrong(FILE, error))?,
-    );
+    let lasting = Lasting::open(&config.data.join(FILE), key.as_bytes())
+        .map_err(|error| wrong(FILE, error))?;
+    let names: Vec<&str> = config.stores.iter().map(|store| store.name.as_str()).collect();
+    lasting.keep_only(&names).map_err(|error| wrong(FILE, error))?;
+    let mapping: Arc<dyn Mapping> = Arc::new(lasting);
     let mut slots = Vec::new();
     for store in &config.stores {
         if store.name == yore_memorywire::STORE {

@@ -148,7 +148,9 @@ pub fn memory_from(mut object: Object) -> Result<Note> {
     }
     if made.is_some_and(|made| made != created) {
         let own = content.foreign.entry("omp".to_owned()).or_insert_with(|| json!({}));
-        own["created_at"] = Value::from(created.to_string());
+        if let Value::Object(own) = own {
+            own.insert("created_at".to_owned(), Value::from(created.to_string()));
+        }
     }
     let platform = content.provenance.provider.as_deref().unwrap_or("omp");
     let id: MemoryId = ids::memory(platform, &[&native]);

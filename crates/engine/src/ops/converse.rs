@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use yore_domain::class::Surface;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::{Verb, Verbs};
+use yore_domain::hold::HoldState;
+use yore_domain::mutation::Mutation;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{ConversationId, Error, MessageId, Result, limits};
 use yore_policy::Need;
@@ -16,6 +18,7 @@ use yore_store::{Precondition, Snapshot, Write};
 use super::attach::brought;
 use super::get::conversation_named;
 use super::list::bounded;
+use super::profile::HOLDS;
 use super::remember::text_indexing;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -135,7 +138,9 @@ impl Engine {
                     let trace = Trace::default()
                         .with("conversation", id.to_string())
                         .with("messages", messages);
-                    let mut planned = Planned::done(messages, vec![Write::EraseConversation(id)]);
+                    let mut writes = proposed(snapshot, id, None).await?;
+                    writes.push(Write::EraseConversation(id));
+                    let mut planned = Planned::done(messages, writes);
                     planned.preconditions.push(Precondition::Conversation(id, true));
                     Ok(planned.traced(trace))
                 })
@@ -158,13 +163,37 @@ impl Engine {
                 erasable(session, snapshot, id).await?;
                 snapshot.message(id, input.1).await?.ok_or(Error::NotFound)?;
                 let trace = Trace::default().with("conversation", id.to_string());
-                let mut planned = Planned::done((), vec![Write::EraseMessage(id, input.1)]);
+                let mut writes = proposed(snapshot, id, Some(input.1)).await?;
+                writes.push(Write::EraseMessage(id, input.1));
+                let mut planned = Planned::done((), writes);
                 planned.preconditions.push(Precondition::Conversation(id, true));
                 Ok(planned.traced(trace))
             })
         })
         .await
     }
+}
+
+/// Takes back what was proposed because of messages that go, unless it became a memory.
+async fn proposed(
+    snapshot: &dyn Snapshot,
+    conversation: ConversationId,
+    message: Option<MessageId>,
+) -> Result<Vec<Write>> {
+    let mut writes = Vec::new();
+    for state in [HoldState::Pending, HoldState::Rejected, HoldState::Expired] {
+        for hold in snapshot.holds(state, HOLDS).await? {
+            let Mutation::Remember { draft, .. } = &hold.mutation else { continue };
+            let named = draft.content.provenance.messages.iter().any(|named| {
+                named.conversation == conversation
+                    && message.is_none_or(|message| named.message == message)
+            });
+            if named {
+                writes.push(Write::EraseHold(hold.id));
+            }
+        }
+    }
+    Ok(writes)
 }
 
 fn erasing(operation: &'static str) -> Need {

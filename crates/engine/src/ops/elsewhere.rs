@@ -17,8 +17,8 @@ impl Engine {
 
     /// Whether the caller means the vault that stores beside it belong to.
     pub async fn means_default_vault(&self, call: &Call) -> Result<bool> {
-        let session = self.enter_again(call, Need::one("recall", Verb::Read)).await?;
-        Ok(session.permit.vault() == self.default_vault().await?)
+        let identity = self.identify(call, Verb::Read).await?;
+        Ok(identity.vault() == self.default_vault().await?)
     }
 
     /// Which of these ids are ids of the vault's memories, whether or not the caller may see

@@ -26,6 +26,11 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Returns the vault.
+    pub(crate) const fn vault(&self) -> VaultId {
+        self.vault
+    }
+
     /// Returns the DID that signs for the vault.
     #[must_use]
     pub fn did(&self) -> &str {

@@ -24,7 +24,7 @@ const PRESENT: [Status; 4] =
     [Status::Active, Status::Candidate, Status::Quarantined, Status::Tombstoned];
 
 /// The most proposals of each state that are taken back at once.
-const HOLDS: usize = 100_000;
+pub(super) const HOLDS: usize = 100_000;
 
 impl Engine {
     /// Returns the owner's profile, now or as it was.

@@ -45,6 +45,10 @@ pub struct Pgvector {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
+            // What the database cannot hold, such as a zero byte, it will never hold.
+            Some(told) if told.code().code().starts_with("22") => {
+                Self::invalid("record", "is not what the database can hold")
+            }
             // The message could repeat a value; the code cannot.
             Some(told) => Self::Database(format!("SQLSTATE {}", told.code().code())),
             None => Self::Unreachable(error.to_string()),

@@ -53,6 +53,7 @@ impl SqliteVec {
             Some(_) | None => Connection::open(path)?,
         };
         connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "secure_delete", true)?;
         schema::prepare(&connection)?;
         Ok(Self { path: path.to_owned(), connection: Arc::new(Mutex::new(connection)), embedder })
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,6 +40,9 @@ impl Lasting {
     pub fn open(path: &Path, key: &[u8; 32]) -> Result<Self> {
         let connection = match opened(path, key) {
             Ok(connection) => connection,
+            Err(error) if error.sqlite_error_code() != Some(ErrorCode::NotADatabase) => {
+                return Err(error.into());
+            }
             Err(error) => {
                 tracing::warn!(%error, "what is known of other stores is found out again");
                 for suffix in ["", "-wal", "-shm"] {
@@ -58,6 +61,17 @@ impl Lasting {
         Ok(Self(Arc::new(Mutex::new(connection))))
     }
 
+    /// Forgets what is known of stores that are no longer among these.
+    pub fn keep_only(&self, stores: &[&str]) -> Result<()> {
+        let names = text(&stores)?;
+        for table in ["kept", "cursor", "staged"] {
+            let sql =
+                format!("DELETE FROM {table} WHERE store NOT IN (SELECT value FROM json_each(?1))");
+            self.0.lock().execute(&sql, [&names])?;
+        }
+        Ok(())
+    }
+
     /// Works with the file on a thread that may wait.
     fn run<T: Send + 'static>(
         &self,
@@ -69,7 +83,7 @@ impl Lasting {
     }
 }
 
-fn opened(path: &Path, key: &[u8; 32]) -> Result<Connection> {
+fn opened(path: &Path, key: &[u8; 32]) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     let key = yore_canon::encode::hex(key);
     connection.pragma_update(None, "key", format!("x'{key}'"))?;
@@ -207,8 +221,12 @@ mod tests {
         assert_eq!(mapping.get("b", "id").await.unwrap(), None);
         assert_eq!(mapping.canonical("a", "row-1").await.unwrap().as_deref(), Some("id"));
         assert_eq!(mapping.cursor("a").await.unwrap().as_deref(), Some("cursor-9"));
+        mapping.keep_only(&["a", "b"]).unwrap();
+        assert!(mapping.cursor("a").await.unwrap().is_some());
         mapping.remove("a", "id").await.unwrap();
         assert_eq!(mapping.canonical("a", "row-1").await.unwrap(), None);
+        mapping.keep_only(&["b"]).unwrap();
+        assert_eq!(mapping.cursor("a").await.unwrap(), None);
     }
 
     #[tokio::test]

@@ -351,10 +351,13 @@ impl Tray<'_> {
                     sum.held += done.held;
                     sum.rejected.extend(done.rejected);
                 }
-                Err(failure) if failure.code == "too_large" => match items.as_slice() {
-                    [item] => sum.rejected.push((id(item), failure.message)),
-                    _ => waiting.extend(items.into_iter().rev().map(|item| vec![item])),
-                },
+                // One that is too large or too deep must not stop the others.
+                Err(failure) if ["too_large", "invalid"].contains(&failure.code.as_str()) => {
+                    match items.as_slice() {
+                        [item] => sum.rejected.push((id(item), failure.message)),
+                        _ => waiting.extend(items.into_iter().rev().map(|item| vec![item])),
+                    }
+                }
                 Err(failure) => return Err(stopped(failure)),
             }
         }
