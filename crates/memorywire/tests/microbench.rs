@@ -12,7 +12,7 @@ const FIRST: usize = 36;
 const EMPTY: usize = 5;
 
 #[tokio::test]
-async fn mw_206_every_labelled_question_is_answered_and_nonsense_is_not() {
+async fn every_labelled_question_is_answered_and_nonsense_is_not() {
     let Some(data) = std::env::var_os("YORE_TESTDATA") else {
         println!("NOT RUN: YORE_TESTDATA is not set");
         return;
