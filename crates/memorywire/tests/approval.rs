@@ -1,6 +1,7 @@
 use serde_json::json;
 use yore_domain::hold::{Rule, RuleAction};
 use yore_domain::memory::Status;
+use yore_domain::mutation::Mutation;
 use yore_engine::Decision;
 
 use crate::support::{Vault, of_agent};
@@ -99,7 +100,8 @@ async fn forgetting_and_merging_may_wait_too() {
     }
     let holds = vault.pending().await;
     assert_eq!(holds.len(), 2);
-    vault.approve(&holds[1]).await;
+    let merge = holds.iter().find(|hold| matches!(hold.mutation, Mutation::Merge { .. })).unwrap();
+    vault.approve(merge).await;
     assert_eq!(vault.memory(&second).await.unwrap().head.status, Status::Tombstoned);
 }
 

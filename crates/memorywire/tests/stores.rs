@@ -9,7 +9,7 @@ use yore_domain::grant::Verb;
 use yore_memorywire::{Memorywire, Options, Stores};
 use yore_router::adapters::Embedder;
 use yore_router::config::StoreConfig;
-use yore_router::{Approval, InMemory, Record, Router, Slot, Type, Whose};
+use yore_router::{InMemory, Record, Router, Slot, Type, Whose};
 
 use crate::support::{AGENT, NOW, USER, Vault};
 
@@ -66,7 +66,7 @@ async fn beside() -> Beside {
 async fn foreign(slot: &Slot, id: &str, agent: &str, content: &str) {
     let whose = Whose { agent: agent.to_owned(), user: Some(USER.to_owned()) };
     let record = Record::new(id, &whose, Type::Semantic, content, NOW.millis());
-    slot.remember(&record, Approval::NotNeeded).await.unwrap();
+    slot.store().remember(&record).await.unwrap();
 }
 
 fn texts(recalled: &Value) -> Vec<&str> {
@@ -188,7 +188,6 @@ async fn the_owner_sees_how_stores_are_and_mends_them() {
 async fn mw_030_an_agent_takes_nothing_away_that_only_another_store_has() {
     let Beside { vault, slot, .. } = &beside().await;
     foreign(slot, "note-1", AGENT, "black tea is in the drawer").await;
-    slot.store().health().await.unwrap();
     for verbs in [&[Verb::Read][..], &[Verb::Read, Verb::Write, Verb::Erase]] {
         let agent = vault.agent_with(AGENT, verbs).await;
         let body = json!({"agent_id": AGENT, "ids": ["note-1"], "hard_delete": true});

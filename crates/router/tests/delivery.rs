@@ -1,6 +1,7 @@
 //! From the vault to a store that is there, away, and back.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -96,6 +97,7 @@ async fn a_store_that_was_away_catches_up_from_its_cursor_without_doubling_anyth
     let cursor = mapping.cursor("mem0").await.unwrap().unwrap();
 
     // Away: it takes the write and does not answer.
+    state.writes_only.store(true, Ordering::SeqCst);
     *state.trouble.lock() = Some(Reply::Hang);
     vault.remember("the orchard has plums", |_| {}).await;
     vault.remember("the orchard has quinces", |_| {}).await;

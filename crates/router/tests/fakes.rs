@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -32,6 +32,8 @@ pub(crate) struct State {
     next: AtomicUsize,
     /// What the next answers are replaced by, after the work was done.
     pub(crate) trouble: Mutex<Option<Reply>>,
+    /// Whether only answers to writes are.
+    pub(crate) writes_only: AtomicBool,
 }
 
 impl State {
@@ -81,8 +83,10 @@ async fn start(routes: fn(&State, &Asked) -> Reply) -> (SocketAddr, Arc<State>) 
     let state = Arc::new(State::default());
     let shared = state.clone();
     let address = serve(move |asked| {
+        let before = shared.len();
         let reply = routes(&shared, &asked);
-        let trouble = shared.trouble.lock().clone();
+        let spared = shared.writes_only.load(Ordering::SeqCst) && shared.len() == before;
+        let trouble = shared.trouble.lock().clone().filter(|_| !spared);
         trouble.unwrap_or(reply)
     })
     .await;

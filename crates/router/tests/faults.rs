@@ -1,6 +1,7 @@
 //! Servers that hang, talk nonsense, fail, or die in the middle.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -133,6 +134,7 @@ async fn a_write_that_got_no_answer_is_found_again_and_not_doubled() {
     let open = || Mem0::new(&url, Edition::Server, None).unwrap();
     let ours = slot_on("mem0", open(), mapping.clone(), DEADLINE);
     // The server takes the write and dies before it answers.
+    state.writes_only.store(true, Ordering::SeqCst);
     *state.trouble.lock() = Some(Reply::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"));
     let lost = ours.put(&record("1", "the bridge is closed")).await;
     assert!(matches!(lost, Err(Error::Unreachable(_))), "{lost:?}");
