@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 use yore_domain::grant::Verb;
-use yore_domain::memory::{Memory, Status};
+use yore_domain::memory::Memory;
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::{MemoryId, Result};
 use yore_engine::{Call, Reference, Wish};
@@ -114,13 +114,10 @@ impl Memorywire {
                 restored.missing.push(id.clone());
                 continue;
             };
-            // An agent does not take back by itself what somebody else found suspicious.
-            let by_another = gone.put_aside_by.is_some_and(|by| by.as_deref() != agent);
-            let wish = Wish { approval: agent.is_some() && by_another, ..Wish::default() };
             let call = Call { operation: None, ..call.clone() };
             let memory = gone.memory;
             let back = Mutation::Restore { memory, number: gone.number };
-            match outcome(self.engine.mutate(&call, back, wish).await)? {
+            match outcome(self.engine.mutate(&call, back, Wish::default()).await)? {
                 Outcome::Done(_) => restored.restored.push(map::id(memory)),
                 Outcome::Waits(hold) => restored.pending.push(self.approval_url(hold)),
             }
@@ -153,7 +150,6 @@ impl Memorywire {
         Ok(live.map(|live| Gone {
             memory: live.memory,
             number: live.number,
-            put_aside_by: (head.status == Status::Quarantined).then(|| head.writer.clone()),
             relabelled: live.content.governance != head.content.governance
                 || live.content.scope != head.content.scope,
         }))
@@ -165,8 +161,6 @@ struct Gone {
     memory: MemoryId,
     /// Its last live version.
     number: u32,
-    /// Who put it aside, where somebody did; nobody's name means the owner.
-    put_aside_by: Option<Option<String>>,
     /// Whether who may see it was changed since.
     relabelled: bool,
 }

@@ -174,6 +174,15 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
         Who::Owner | Who::System { .. } => return Verdict::Commit,
         Who::Agent { .. } | Who::Service { .. } | Who::Anonymous => permit.principal().agent(),
     };
+    // Nobody but the owner takes back alone what somebody else found suspicious.
+    let put_aside = |target: &Memory| {
+        target.head.status == Status::Quarantined && target.head.writer.as_deref() != agent
+    };
+    if matches!(mutation, Mutation::Restore { .. })
+        && facts.targets.iter().any(|target| put_aside(target))
+    {
+        return Verdict::Hold(HoldReason::Requested);
+    }
     let drafted = match mutation {
         Mutation::Remember { draft, .. } => Some(&draft.content),
         Mutation::Revise { .. }

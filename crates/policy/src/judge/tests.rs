@@ -95,6 +95,23 @@ fn only_the_owner_opens_what_is_not_public() {
 }
 
 #[test]
+fn an_agent_takes_back_alone_only_what_it_put_aside_itself() {
+    let mut aside = memory(Draft::text("a"));
+    aside.head.status = Status::Quarantined;
+    let back = Mutation::Restore { memory: aside.head.memory, number: 1 };
+    let agent = permit(&writer()).principal().agent().map(str::to_owned);
+    assert!(agent.is_some());
+    for (by, waits) in [(None, true), (Some("another".to_owned()), true), (agent, false)] {
+        aside.head.writer = by;
+        let after = aside.head.content.clone();
+        let facts = Facts { targets: vec![&aside], after: Some(&after), ..Facts::default() };
+        let verdict = judge(&permit(&writer()), &back, &facts, NOW);
+        assert_eq!(matches!(verdict, Verdict::Hold(_)), waits, "{:?}", aside.head.writer);
+        assert!(matches!(judge(&permit(&owner()), &back, &facts, NOW), Verdict::Commit));
+    }
+}
+
+#[test]
 fn erasing_needs_its_own_verb_and_no_legal_hold() {
     let mut held = memory(Draft::text("a"));
     let erase =
