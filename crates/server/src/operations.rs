@@ -117,6 +117,7 @@ async fn perform<E: Serve>(State(app): State<App>, request: Request) -> Response
 async fn carry_out<E: Serve>(app: &App, request: Request, bytes: usize) -> Result<E::Output> {
     let (parts, body) = request.into_parts();
     let call = app.surface().call(&parts, PROTOCOL)?;
+    let bytes = app.surface().taken(&call, bytes).await;
     let input = yore_http::input(&parts, body, bytes, app.surface().limits.depth).await?;
     let backups = place::backups(&app.config().data);
     let files = match parts.extensions.get::<Peer>() {

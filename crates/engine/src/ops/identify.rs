@@ -121,6 +121,13 @@ impl Engine {
         })
     }
 
+    /// Whether a caller is anybody at all. It allows nothing and leaves no trace: what is asked
+    /// for does.
+    pub async fn believes(&self, call: &Call) -> bool {
+        matches!(self.serves(call).await, Ok(Some(_)))
+            || self.believe(call, self.now(), Unknown::Refuse).await.is_ok()
+    }
+
     /// Demands a verb besides the one that an operation asks for itself. A refusal leaves its
     /// trace in the audit chain.
     pub async fn demand(&self, call: &Call, operation: &'static str, verb: Verb) -> Result<()> {
