@@ -21,6 +21,7 @@ pub(crate) fn append(
     desk: &Desk,
     tip: &mut Option<Tip>,
     draft: &Draft,
+    (change, changes): (u64, Option<String>),
     written: &[MemoryId],
 ) -> Result<(Seq, Option<String>)> {
     let conn = &desk.conn;
@@ -36,13 +37,15 @@ pub(crate) fn append(
         | Actor::Anonymous
         | Actor::Unknown => None,
     };
-    conn.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute((
+    conn.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute((
         seq,
         draft.at.micros(),
         &draft.operation,
         agent,
         data,
         hash.as_bytes(),
+        change,
+        changes,
     ))?;
     for target in draft.targets.iter().filter(|target| !written.contains(&target.memory)) {
         conn.prepare_cached(

@@ -18,6 +18,7 @@ use super::words::Words;
 use super::{Commit, missing};
 use crate::error::Result;
 use crate::indexes::Effect;
+use crate::select::its_versions;
 
 impl Commit<'_> {
     pub(super) fn erase(&mut self, memory: MemoryId) -> Result<Before, CommitError> {
@@ -51,8 +52,13 @@ impl Commit<'_> {
     /// Empties every version and returns the words they held.
     fn erase_versions(&self, memory_row: i64) -> Result<Words> {
         let mut words = Words::default();
-        let mut statement =
-            self.conn.prepare_cached("SELECT row, data FROM version WHERE memory = ?1")?;
+        let mut statement = self.conn.prepare_cached(concat!(
+            "SELECT v.row, v.data FROM memory m JOIN version v
+                ON ",
+            its_versions!(),
+            "
+             WHERE m.row = ?1"
+        ))?;
         let versions = statement
             .query_map([memory_row], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<Vec<(i64, String)>>>()?;
