@@ -124,6 +124,8 @@ pub(crate) enum Command {
     Merge(commands::merge::Args),
     /// Forget, archive or demote what a policy describes
     Expire(commands::expire::Args),
+    /// Look through short-term memory: promote what is of use, let go what never was
+    Consolidate(commands::consolidate::Args),
     /// Take memories out of recall, or erase them for good
     Forget(commands::forget::Args),
     /// Take back what an agent did

@@ -20,10 +20,11 @@ use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
-    AuditQuery, CONVERSATIONS, Caller, Census as Counts, Context as Frame, Conversed, Decision,
-    DryRun, Event, Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued,
-    Item, Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, TokenKind, Traces as Found,
-    Undo as UndoRequest, Undone, Wish,
+    AuditQuery, CONVERSATIONS, Caller, Census as Counts, Consolidated, Consolidation,
+    Context as Frame, Conversed, Decision, DryRun, Event, Expired, Extension, Fate, Found as Match,
+    GrantRequest, Health, Hit, Imported, Issued, Item, Mutated, Proposal, Proposed, Recalled,
+    Reference, Reviewed, Scored, TokenKind, Traces as Found, Undo as UndoRequest, Undone,
+    Vitals as Signs, Wish,
 };
 
 /// Where every operation lies.
@@ -112,6 +113,8 @@ endpoints! {
     Feedback = "feedback", Light, input::Feedback => ();
     /// Lets memories expire by a policy.
     Expire = "expire", Heavy, input::Expire => Expired;
+    /// Looks through short-term memory: promotes what is of use, lets go what never was.
+    Consolidate = "consolidate", Heavy, input::Consolidate => Consolidated;
     /// Takes back what an agent did.
     Undo = "undo", Heavy, UndoRequest => Undone;
     /// Appends messages to a conversation.
@@ -174,6 +177,8 @@ endpoints! {
     VerifyAudit = "audit.verify", Heavy, Nothing => Report;
     /// Counts what the vault holds.
     Census = "census", Light, Nothing => Counts;
+    /// Tells how memories are: stale, nearly the same, of which kinds.
+    Vitals = "vitals", Heavy, input::Vitals => Signs;
     /// Checks the vault's files, audit chain and indexes.
     Check = "check", Heavy, input::Check => Health;
     /// Gives the vault a new key; answers what was done.

@@ -15,7 +15,8 @@ use yore_domain::{
     ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
 use yore_engine::{
-    Decision, DryRun, Extension, GrantRequest, Item, Proposal, Reference, TokenKind, Wish,
+    Consolidation, Decision, DryRun, Extension, GrantRequest, Item, Proposal, Reference, TokenKind,
+    Wish,
 };
 
 macro_rules! inputs {
@@ -154,6 +155,24 @@ inputs! {
         /// Whether to only say what would happen.
         #[serde(default)]
         dry_run: DryRun,
+    }
+    /// Short-term memory to look through.
+    Consolidate {
+        /// Whose, and how.
+        #[serde(default)]
+        pass: Consolidation,
+        /// Whether to only say what would happen.
+        #[serde(default)]
+        dry_run: DryRun,
+    }
+    /// Whose memories to tell about.
+    Vitals {
+        /// Only this agent's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Only this person's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
     }
     /// Messages to append to a conversation.
     Converse {

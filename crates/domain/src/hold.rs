@@ -23,6 +23,8 @@ pub enum HoldReason {
     Contradiction(MemoryId),
     /// Two sides changed the same thing.
     SyncConflict(MemoryId),
+    /// It has not been of use, or its use went badly.
+    Unhelpful,
 }
 
 /// Where a hold stands.
@@ -62,6 +64,9 @@ pub struct Hold {
     pub mutation: Mutation,
     /// Why it waits.
     pub reason: HoldReason,
+    /// Why it was proposed, where nobody asked for it; never contains text of a memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// What approval would change, against the heads it was judged by.
     pub diff: Vec<DiffLine>,
     /// The heads it was judged by.

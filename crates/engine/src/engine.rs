@@ -17,6 +17,7 @@ use crate::background::Work;
 use crate::budget::Budgets;
 use crate::call::Secret;
 use crate::clock::Clock;
+use crate::ops::consolidate::Consolidating;
 
 /// The owner of the one vault of a server that was never told about owners.
 pub const DEFAULT_OWNER: &str = "owner";
@@ -43,6 +44,8 @@ pub struct Settings {
     pub writes_per_minute: Option<u32>,
     /// Recalls a minute that each agent may make, besides the limit on reads.
     pub recalls_per_minute: Option<u32>,
+    /// How short-term memory becomes long-term.
+    pub consolidation: Consolidating,
 }
 
 impl Default for Settings {
@@ -57,6 +60,7 @@ impl Default for Settings {
             reads_per_minute: None,
             writes_per_minute: None,
             recalls_per_minute: None,
+            consolidation: Consolidating::default(),
         }
     }
 }

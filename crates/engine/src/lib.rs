@@ -36,6 +36,9 @@ pub use ops::attach::{Download, Upload};
 pub use ops::audit::AuditQuery;
 pub use ops::batch::{BATCH, Each};
 pub use ops::chain::Chain;
+pub use ops::consolidate::{
+    Consolidated, Consolidating, Consolidation, Fate, ScorePart, Scored, WINDOW,
+};
 pub use ops::context::Context;
 pub use ops::converse::Conversed;
 pub use ops::expire::{Among, Expired};
@@ -49,6 +52,8 @@ pub use ops::recall::{Found, Hit, Recalled};
 pub use ops::review::{Decision, Reviewed};
 pub use ops::tokens::TokenKind;
 pub use ops::undo::{Undo, Undone};
+pub use ops::vitals::{Drift, Vitals};
 pub use yore_policy::redact::{Viewer, redact};
+pub use yore_rank::promote;
 pub use yore_store::keeper::{Health, Traces, VaultInfo};
 pub use yore_store::snapshot::Census;

@@ -9,17 +9,19 @@ use yore_domain::audit::{Outcome, Target};
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::{Hold, HoldReason, HoldState, Rule};
+use yore_domain::kind::Kind;
 use yore_domain::memory::{Content, Memory, Relation, Version};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::Provenance;
 use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
-use yore_policy::{Facts, Need, Permit, Verdict, judge};
+use yore_policy::{Facts, Need, Permit, Unasked, Verdict, judge};
 use yore_store::snapshot::Epochs;
 use yore_store::{Precondition, Snapshot, Write};
 
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::ops::batch::chosen;
+use crate::ops::consolidate::Window;
 use crate::ops::{self, diff};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
@@ -227,6 +229,22 @@ impl Act for Mutate {
             Ok(planned)
         })
     }
+
+    fn committed(&self, engine: &Engine, session: &Session) {
+        note_short_term(engine, session, &self.mutation);
+    }
+}
+
+/// Counts what came into short-term memory: a window that is full is looked at soon.
+pub(crate) fn note_short_term(engine: &Engine, session: &Session, mutation: &Mutation) {
+    let settings = &engine.settings().consolidation;
+    if let Mutation::Remember { draft, .. } = mutation
+        && draft.content.kind == Kind::Working
+        && settings.every > Span::ZERO
+    {
+        let window = Window::of(&draft.content.scope);
+        engine.0.work.pushed(session.permit.vault(), window, settings.window);
+    }
 }
 
 /// A judged mutation.
@@ -243,6 +261,23 @@ impl Ground<'_> {
         rules: &[Rule],
         approved_by: Option<&str>,
     ) -> Result<Weighed> {
+        let facts = Facts { rules, approved_by, ..Facts::default() };
+        self.weigh_by(mutation, facts).await
+    }
+
+    /// The same for what the server does by itself.
+    pub(crate) async fn weigh_unasked(
+        &self,
+        mutation: &Mutation,
+        rules: &[Rule],
+        unasked: Unasked<'_>,
+    ) -> Result<Weighed> {
+        let facts = Facts { rules, unasked: Some(unasked), ..Facts::default() };
+        self.weigh_by(mutation, facts).await
+    }
+
+    /// Judges by what is known about the asking; what is known about the memories is added.
+    async fn weigh_by(&self, mutation: &Mutation, asking: Facts<'_>) -> Result<Weighed> {
         let after = ops::after(self, mutation).await?;
         if let Some(content) = &after {
             content.validate()?;
@@ -250,9 +285,8 @@ impl Ground<'_> {
         let facts = Facts {
             targets: self.targets.iter().collect(),
             after: after.as_ref(),
-            rules,
             wants_approval: self.wish.approval,
-            approved_by,
+            ..asking
         };
         match judge(self.permit, mutation, &facts, self.now) {
             Verdict::Refuse(error) => Err(error),
@@ -320,6 +354,7 @@ pub(crate) fn held(
         id: HoldId::random(),
         mutation: mutation.clone(),
         reason,
+        reasoning: None,
         diff: lines,
         judged: ground.targets.iter().map(|t| (t.head.memory, t.head.number)).collect(),
         agent: ground.writer.clone(),

@@ -4,6 +4,7 @@ pub mod attach;
 pub mod audit;
 pub mod batch;
 pub mod chain;
+pub mod consolidate;
 pub mod context;
 pub mod converse;
 pub(crate) mod diff;
@@ -35,6 +36,7 @@ pub mod rules;
 mod shown;
 pub mod tokens;
 pub mod undo;
+pub mod vitals;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -122,6 +122,9 @@ pub(crate) trait Act: Serialize + Send + Sync {
         snapshot: &'a dyn Snapshot,
         attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Self::Output>>>;
+
+    /// Notes that it is committed, for work that follows from it.
+    fn committed(&self, _engine: &Engine, _session: &Session) {}
 }
 
 /// Whether a plan is made for the first time, or again because something had moved.
@@ -409,6 +412,7 @@ impl Engine {
             };
             match self.store().commit(permit, plan).await {
                 Ok(_) => {
+                    op.committed(self, session);
                     self.0.work.touch(permit.vault());
                     return match held {
                         Some(hold) => Err(Error::Held { hold }),

@@ -6,13 +6,16 @@
 mod audit;
 mod background;
 mod budget;
+mod care;
 mod consent;
+mod consolidate;
 mod conversations;
 mod expire;
 mod export;
 mod feed;
 mod grants;
 mod hidden;
+mod interleaved;
 mod keep;
 mod propose;
 mod ranking;

@@ -211,7 +211,7 @@ impl Memorywire {
         request: &Remember,
         id: &str,
     ) -> Result<Vec<String>> {
-        let needed = Capability::of(kind(request.kind));
+        let needed = Capability::of(kind(crate::map::type_of(crate::map::kind_of(request))));
         let able = |slot: &&Arc<Slot>| {
             slot.store().capabilities().contains(&needed)
                 && slot.terms().ceiling >= Sensitivity::Internal
@@ -440,6 +440,8 @@ fn foreign(record: Record, stores: Vec<String>) -> Hit {
         user_id: record.user_id,
         source: record.source,
         expires_at: record.expires_at,
+        importance: None,
+        short_term: false,
     }
 }
 

@@ -20,12 +20,13 @@ pub(crate) fn draft(request: &Remember) -> Result<Draft> {
     if request.kind == Type::Procedural {
         machine(&request.content)?;
     }
-    let mut draft = Draft::new(kinds(request.kind)[0], request.content.as_str());
+    let mut draft = Draft::new(kind_of(request), request.content.as_str());
     let content = &mut draft.content;
     content.scope.agent = Some(request.agent_id.clone());
     content.scope.user.clone_from(&request.user_id);
     content.body.structured = request.metadata.clone().filter(|metadata| !metadata.is_empty());
     content.lifecycle.confidence = Some(request.confidence);
+    content.lifecycle.salience = request.importance;
     content.lifecycle.expires = request.expires_at.map(Timestamp::from_millis);
     content.provenance = Provenance {
         actor: request.agent_id.clone(),
@@ -65,7 +66,14 @@ pub(crate) fn hit(version: &Version, score: f32, viewer: Viewer) -> Option<Hit> 
         user_id: content.scope.user.clone(),
         source: content.provenance.source.clone(),
         expires_at: content.lifecycle.expires.map(Timestamp::millis),
+        importance: content.lifecycle.salience,
+        short_term: content.kind == Kind::Working,
     })
+}
+
+/// The kind a memory is stored as.
+pub(crate) const fn kind_of(request: &Remember) -> Kind {
+    if request.short_term { Kind::Working } else { kinds(request.kind)[0] }
 }
 
 /// The kinds that count as a type, its own first.

@@ -54,6 +54,13 @@ pub struct Remember {
     /// Whether a person shall approve it first.
     #[serde(default)]
     pub approval_required: bool,
+    /// Whether it goes into short-term memory: there it counts as episodic, and in time it
+    /// becomes semantic if it proves useful, or is forgotten.
+    #[serde(default)]
+    pub short_term: bool,
+    /// How important it is.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub importance: Option<f64>,
     /// What else a record has, such as `event_time` or `sentiment`; it is kept.
     #[serde(flatten)]
     pub extra: Object,
@@ -241,6 +248,12 @@ pub struct Hit {
     /// From when it is no longer recalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
+    /// How important it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance: Option<f64>,
+    /// Whether it is in short-term memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub short_term: bool,
 }
 
 /// What became of a forget.
@@ -313,7 +326,16 @@ impl Remember {
     pub(crate) fn check(&self) -> Result<()> {
         names(&self.agent_id, self.user_id.as_deref())?;
         filled("content", &self.content)?;
-        share("confidence", Some(self.confidence))
+        share("confidence", Some(self.confidence))?;
+        share("importance", self.importance)?;
+        let passing = matches!(self.kind, Type::Semantic | Type::Episodic);
+        if self.short_term && !passing {
+            return Err(Error::invalid(
+                "short_term",
+                "what is procedural or emotional is remembered for long",
+            ));
+        }
+        Ok(())
     }
 }
 

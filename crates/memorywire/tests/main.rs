@@ -6,6 +6,7 @@ mod agents;
 mod approval;
 mod carriers;
 mod conformance;
+mod consolidate;
 mod expire;
 mod forget;
 mod merge;

@@ -26,6 +26,18 @@ pub struct Facts<'a> {
     pub wants_approval: bool,
     /// Who approved it, when this is a held operation being carried out.
     pub approved_by: Option<&'a str>,
+    /// Set where the server acts by itself on what somebody remembered: then the owner's rules
+    /// speak about it as about anybody's write.
+    pub unasked: Option<Unasked<'a>>,
+}
+
+/// Something the server does by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Unasked<'a> {
+    /// The agent whose memory it is about.
+    pub agent: Option<&'a str>,
+    /// The operations that rules may know it by.
+    pub counts_as: &'a [&'static str],
 }
 
 /// What happens to an operation.
@@ -170,9 +182,10 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
     if facts.wants_approval {
         return Verdict::Hold(HoldReason::Requested);
     }
-    let agent = match permit.principal().who() {
-        Who::Owner | Who::System { .. } => return Verdict::Commit,
-        Who::Agent { .. } | Who::Service { .. } | Who::Anonymous => permit.principal().agent(),
+    let agent = match (permit.principal().who(), facts.unasked) {
+        (Who::System { .. }, Some(unasked)) => unasked.agent,
+        (Who::Owner | Who::System { .. }, _) => return Verdict::Commit,
+        (Who::Agent { .. } | Who::Service { .. } | Who::Anonymous, _) => permit.principal().agent(),
     };
     // Nobody but the owner takes back alone what somebody else found suspicious.
     let put_aside = |target: &Memory| {
@@ -193,7 +206,9 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
             facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
         }
     };
-    match rules::first_match(facts.rules, mutation.name(), agent, drafted) {
+    let own = [mutation.name()];
+    let names = facts.unasked.map_or(&own[..], |unasked| unasked.counts_as);
+    match rules::first_match(facts.rules, names, agent, drafted) {
         None => Verdict::Commit,
         Some(rule) => match rule.action {
             RuleAction::Allow => Verdict::Commit,

@@ -15,7 +15,7 @@ pub mod redact;
 mod rules;
 
 pub use evidence::{Evidence, Presented, Standing};
-pub use judge::{Facts, Verdict, judge};
+pub use judge::{Facts, Unasked, Verdict, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};

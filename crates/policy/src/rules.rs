@@ -3,17 +3,17 @@
 use yore_domain::hold::Rule;
 use yore_domain::memory::{Content, normalised};
 
-/// Finds the first rule that matches; order is the owner's.
+/// Finds the first rule that matches a write, which may go by several names; order is the owner's.
 pub(crate) fn first_match<'a>(
     rules: &'a [Rule],
-    operation: &str,
+    names: &[&str],
     agent: Option<&str>,
     content: Option<&Content>,
 ) -> Option<&'a Rule> {
-    rules.iter().find(|rule| matches(rule, operation, agent, content))
+    rules.iter().find(|rule| matches(rule, names, agent, content))
 }
 
-fn matches(rule: &Rule, operation: &str, agent: Option<&str>, content: Option<&Content>) -> bool {
+fn matches(rule: &Rule, names: &[&str], agent: Option<&str>, content: Option<&Content>) -> bool {
     let Rule {
         name: _,
         action: _,
@@ -26,7 +26,7 @@ fn matches(rule: &Rule, operation: &str, agent: Option<&str>, content: Option<&C
         from_sensitivity,
         words,
     } = rule;
-    if !operations.is_empty() && !operations.iter().any(|name| name == operation) {
+    if !operations.is_empty() && !operations.iter().any(|name| names.contains(&name.as_str())) {
         return false;
     }
     if wanted_agent.is_some() && wanted_agent.as_deref() != agent {

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use yore_canon::did::Did;
+use yore_domain::Span;
 use yore_domain::query::Effort;
-use yore_engine::Secret;
+use yore_engine::{Consolidating, Secret};
 use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
@@ -46,6 +47,8 @@ pub struct Config {
     pub tls: Tls,
     /// Bounds on what one caller can cost.
     pub limits: Limits,
+    /// How short-term memory becomes long-term.
+    pub consolidation: Consolidation,
     /// Whose signed tokens count.
     pub trust: Trust,
     /// The Universal Memory Protocol.
@@ -128,6 +131,52 @@ impl Oamp {
             return Err(wrong("must hold at least 32 bytes".into()));
         }
         Ok(Some(Secret::new(secret)))
+    }
+}
+
+/// How short-term memory becomes long-term.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Consolidation {
+    /// Seconds between two looks; 0 means that only `yore consolidate` looks. Default: 60.
+    pub every_seconds: u64,
+    /// The score from which something is promoted, from 0 to 1. Default: 0.6.
+    pub threshold: f64,
+    /// What one agent keeps of one person in short-term memory. Default: 100.
+    pub window: usize,
+    /// Who scores: `balanced` or `reference`. Default: `balanced`.
+    pub scorer: String,
+}
+
+impl Default for Consolidation {
+    fn default() -> Self {
+        Self {
+            every_seconds: 60,
+            threshold: 0.6,
+            window: yore_engine::WINDOW,
+            scorer: "balanced".into(),
+        }
+    }
+}
+
+impl Consolidation {
+    /// The engine's settings.
+    pub(crate) fn settings(&self) -> Result<Consolidating> {
+        let wrong = |what: &str| Error::Config(format!("consolidation.{what}"));
+        if !(0.0..=1.0).contains(&self.threshold) {
+            return Err(wrong("threshold must be a number from 0 to 1"));
+        }
+        if self.window == 0 {
+            return Err(wrong("window must not be 0"));
+        }
+        let mut settings = Consolidating {
+            every: Span::seconds(self.every_seconds),
+            threshold: self.threshold,
+            window: self.window,
+            ..Consolidating::default()
+        };
+        settings.prefer(&self.scorer).map_err(|error| wrong(&error.to_string()))?;
+        Ok(settings)
     }
 }
 
@@ -256,6 +305,7 @@ impl Default for Config {
             listen: Listen::default(),
             tls: Tls::default(),
             limits: Limits::default(),
+            consolidation: Consolidation::default(),
             trust: Trust::default(),
             ump: Ump::default(),
             publish: Publish::default(),
@@ -409,6 +459,7 @@ impl Config {
             }
         }
         self.publish.exports()?;
+        self.consolidation.settings()?;
         if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
             return Err(Error::Config(format!(
                 "limits.depth must be 1 to {}",

@@ -117,6 +117,7 @@ impl Host {
                 reads_per_minute: config.limits.reads_per_minute,
                 writes_per_minute: config.limits.writes_per_minute,
                 recalls_per_minute: config.limits.recalls_per_minute,
+                consolidation: config.consolidation.settings()?,
                 audiences: config.trust.audiences.clone(),
                 issuers: config.trust.issuers.clone(),
                 did: config.trust.did.clone().unwrap_or_default(),

@@ -77,12 +77,12 @@ macro_rules! route {
 pub(crate) fn routes() -> Router<App> {
     route! {
         Remember Revise Relabel Forget Merge RestoreVersion Recall Context Get GetAsOf History
-        List Count Feedback Expire Undo Converse Conversation Conversations Messages
+        List Count Feedback Expire Consolidate Undo Converse Conversation Conversations Messages
         EraseConversation EraseMessage Import Propose Whoami Export IssueGrant IssueCapability
         PublicReads
         Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
         Holds ShowHold Decide Rules PutRule RemoveRule
-        Audit VerifyAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
+        Audit VerifyAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
         LegalHold
     }
     .route(&path(api::WATCH), post(watch::follow))
@@ -162,6 +162,9 @@ serve! {
     Expire(engine, call, input::Expire { policy, action, dry_run }) {
         engine.expire(call, policy, action, dry_run)
     }
+    Consolidate(engine, call, input::Consolidate { pass, dry_run }) {
+        engine.consolidate(call, pass, dry_run)
+    }
     Undo(engine, call, undo) { engine.undo(call, undo) }
     Converse(engine, call, input::Converse { conversation, messages }) {
         engine.converse(call, conversation, messages)
@@ -229,6 +232,7 @@ serve! {
     Audit(engine, call, query) { engine.audit(call, query) }
     VerifyAudit(engine, call, _) { engine.verify_audit(call) }
     Census(engine, call, _) { engine.census(call) }
+    Vitals(engine, call, input::Vitals { agent, user }) { engine.vitals(call, agent, user) }
     Check(engine, call, input::Check { repair }) { engine.check(call, repair) }
     Rotate(engine, call, _) {
         async { engine.rotate_keys(call).await.map(|(_, done)| done) }

@@ -51,6 +51,7 @@ async fn hide(store: &SqliteStore, permit: &Permit) -> MemoryId {
             id: HoldId::random(),
             mutation,
             reason: HoldReason::Requested,
+            reasoning: None,
             diff: vec![yore_domain::hold::DiffLine {
                 field: "body.text".into(),
                 before: Some(json!(SECRET)),

@@ -203,9 +203,9 @@ async fn list(app: &App, session: &mut Session<'_>, state: State, limit: usize) 
             table.push([
                 styled(short(hold.id), ID),
                 cell(app.out.ago(hold.asked)),
-                cell(hold.agent.as_deref().unwrap_or("owner")),
+                cell(hold.agent.as_deref().unwrap_or_else(|| asker(hold))),
                 cell(hold.mutation.name()),
-                cell(why(&hold.reason)),
+                cell(told(hold)),
             ]);
         }
         app.out.table(&table)
@@ -217,11 +217,12 @@ fn show_hold(app: &App, hold: &Hold) -> Result {
     let mut rows = vec![
         ("operation", hold.mutation.name().to_owned()),
         ("why", why(&hold.reason)),
-        ("by", hold.agent.clone().unwrap_or_else(|| "owner".to_owned())),
+        ("by", hold.agent.clone().unwrap_or_else(|| asker(hold).to_owned())),
         ("protocol", hold.protocol.clone()),
         ("asked", format!("{} ({})", hold.asked, app.out.ago(hold.asked))),
         ("state", format!("{:?}", hold.state).to_lowercase()),
     ];
+    rows.extend(hold.reasoning.clone().map(|reasoning| ("reasoning", reasoning)));
     rows.extend(hold.expires.map(|at| ("lapses", app.out.ago(at))));
     rows.extend(hold.note.clone().map(|note| ("note", note)));
     rows.extend(hold.outcome.map(|memory| ("memory", memory.to_string())));
@@ -235,6 +236,20 @@ fn show_hold(app: &App, hold: &Hold) -> Result {
     Ok(())
 }
 
+/// Who asked, where no agent did.
+fn asker(hold: &Hold) -> &'static str {
+    if hold.reasoning.is_some() { "yore" } else { "owner" }
+}
+
+/// Why it waits, and why it was proposed where nobody asked for it.
+fn told(hold: &Hold) -> String {
+    let why = why(&hold.reason);
+    match &hold.reasoning {
+        Some(reasoning) => format!("{why}: {}", clean(reasoning)),
+        None => why,
+    }
+}
+
 fn why(reason: &HoldReason) -> String {
     match reason {
         HoldReason::Requested => "the caller asked for approval".to_owned(),
@@ -242,6 +257,7 @@ fn why(reason: &HoldReason) -> String {
         HoldReason::NearDuplicate(memory) => format!("looks like {}", short(memory)),
         HoldReason::Contradiction(memory) => format!("speaks against {}", short(memory)),
         HoldReason::SyncConflict(memory) => format!("two sides changed {}", short(memory)),
+        HoldReason::Unhelpful => "has not been of use".to_owned(),
     }
 }
 

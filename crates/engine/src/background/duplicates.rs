@@ -7,6 +7,7 @@ use yore_domain::mutation::{MergeStrategy, Mutation};
 use yore_domain::query::{Corpus, Filter};
 use yore_domain::{MemoryId, Result, Seq, VaultId};
 use yore_policy::Permit;
+use yore_rank::overlap::{Stance, stance, words};
 use yore_store::snapshot::Loaded;
 use yore_store::{RowKey, Search, Snapshot, Write};
 
@@ -43,6 +44,9 @@ impl Engine {
             let Some(new) = newly_said(&*snapshot, change).await? else { continue };
             let Some(known) = self.closest(&*snapshot, &new).await? else { continue };
             let (older, newer) = ordered(known, new);
+            if !agree(&older, &newer) {
+                continue;
+            }
             let pair = pair(older.head.memory, newer.head.memory);
             if pairs.contains(&pair) || snapshot.setting(&pair).await?.is_some() {
                 continue;
@@ -126,7 +130,13 @@ impl Engine {
         let lines = diff::lines(&ground.targets, &merge, None);
         let call = Call::anonymous(PROTOCOL);
         let reason = HoldReason::NearDuplicate(canonical);
-        (held(&ground, &call, &merge, reason, lines).writes, ground.unmoved())
+        let mut writes = held(&ground, &call, &merge, reason, lines).writes;
+        for write in &mut writes {
+            if let Write::Hold(hold) = write {
+                hold.reasoning = Some("they are close in meaning".to_owned());
+            }
+        }
+        (writes, ground.unmoved())
     }
 }
 
@@ -149,12 +159,19 @@ async fn newly_said(snapshot: &dyn Snapshot, change: &Change) -> Result<Option<M
     Ok(found.filter(|found| found.head.number == *head))
 }
 
+/// Whether two memories that are close in meaning can be one: what denies the other, or gives
+/// another number, cannot.
+fn agree(one: &Memory, other: &Memory) -> bool {
+    let said = |memory: &Memory| words(&memory.head.content.body.text);
+    stance(&said(one), &said(other)) == Stance::Agree
+}
+
 fn ordered(one: Memory, other: Memory) -> (Memory, Memory) {
     let key = |memory: &Memory| (memory.since, memory.head.memory);
     if key(&one) <= key(&other) { (one, other) } else { (other, one) }
 }
 
 /// The setting that says a pair was proposed, whatever was decided about it.
-fn pair(one: MemoryId, other: MemoryId) -> String {
+pub(super) fn pair(one: MemoryId, other: MemoryId) -> String {
     format!("duplicates:pair:{}:{}", one.min(other), one.max(other))
 }

@@ -14,7 +14,9 @@ use yore_store::Snapshot;
 use super::diff;
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Mutate, Mutated, Weighed, Wish, done, epochs, held, targets};
+use crate::mutate::{
+    Ground, Mutate, Mutated, Weighed, Wish, done, epochs, held, note_short_term, targets,
+};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
 
@@ -118,6 +120,12 @@ impl Act for Batch {
             planned.trace.detail = counted.detail;
             Ok(planned)
         })
+    }
+
+    fn committed(&self, engine: &Engine, session: &Session) {
+        for (mutation, _) in &self.changes {
+            note_short_term(engine, session, mutation);
+        }
     }
 }
 

@@ -197,7 +197,12 @@ impl Asking<'_> {
 
 /// The hold in which a proposal waits; every caller has its own.
 fn hold_of(namespace: &str, memory: MemoryId) -> HoldId {
-    let digest = Sha256::of(format!("proposal:{memory}:{namespace}"));
+    hold_named(&format!("proposal:{memory}:{namespace}"))
+}
+
+/// The hold of something that is asked once: its id follows from what it is about.
+pub(crate) fn hold_named(what: &str) -> HoldId {
+    let digest = Sha256::of(what);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.as_bytes()[..16]);
     // The bits that mark a random id of the same length.

@@ -46,6 +46,31 @@ fn rule(action: RuleAction) -> Rule {
 }
 
 #[test]
+fn mw_106_rules_speak_about_what_the_server_does_unasked() {
+    let system = Principal::system(yore_domain::VaultId::random(), "consolidate");
+    let permit = permit(&system);
+    let target = memory(Draft::new(yore_domain::kind::Kind::Working, "a"));
+    let after = Draft::text("a").content;
+    let revise =
+        Mutation::Revise { memory: target.head.memory, patch: Box::default(), expected: None };
+    let of = |rule: Rule, unasked| {
+        let rules = [rule];
+        let (targets, after) = (vec![&target], Some(&after));
+        let facts = Facts { targets, after, rules: &rules, unasked, ..Facts::default() };
+        judge(&permit, &revise, &facts, NOW)
+    };
+    let unasked = Some(Unasked { agent: Some("a"), counts_as: &["consolidate", "remember"] });
+    let named = |name: &str| Rule { operations: vec![name.into()], ..rule(RuleAction::Hold) };
+    assert!(matches!(of(named("remember"), None), Verdict::Commit), "its own work is no write");
+    assert!(matches!(of(named("remember"), unasked), Verdict::Hold(HoldReason::Rule(_))));
+    assert!(matches!(of(named("consolidate"), unasked), Verdict::Hold(HoldReason::Rule(_))));
+    assert!(matches!(of(named("forget"), unasked), Verdict::Commit));
+    let other = Rule { agent: Some("b".into()), ..named("remember") };
+    assert!(matches!(of(other, unasked), Verdict::Commit));
+    assert!(matches!(of(rule(RuleAction::Refuse), unasked), Verdict::Refuse(_)));
+}
+
+#[test]
 fn a_plain_write_is_committed() {
     let verdict = judge(&permit(&writer()), &remember(Draft::text("a")), &Facts::default(), NOW);
     assert!(matches!(verdict, Verdict::Commit));

@@ -30,6 +30,7 @@ fn hold(scene: &Scene<'_>, agent: Option<&str>) -> Hold {
             reason: None,
         },
         reason: HoldReason::Requested,
+        reasoning: None,
         diff: Vec::new(),
         judged: Vec::new(),
         agent: agent.map(Into::into),
