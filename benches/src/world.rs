@@ -53,6 +53,11 @@ pub(crate) struct World {
 impl World {
     /// Opens a data directory, or makes it.
     pub(crate) async fn open(data: &Path) -> Result<Self> {
+        Self::open_with(data, Effort::default()).await
+    }
+
+    /// Opens it for questions of at most this effort; the background embeds no further either.
+    pub(crate) async fn open_with(data: &Path, effort: Effort) -> Result<Self> {
         let mut options = Options::new(data, MasterKey::text(MASTER));
         options.tokens = Some(Arc::new(|token| builtin().statics.kin(token)));
         let store = Arc::new(SqliteStore::open(options)?);
@@ -61,7 +66,7 @@ impl World {
             keeper: store,
             clock: Arc::new(MachineClock),
             local_key: Zeroizing::new(LOCAL),
-            settings: Settings::default(),
+            settings: Settings { effort, ..Settings::default() },
         });
         let master = Call::bearer("bench", token::proof(&LOCAL, engine.now()));
         engine.default_vault().await?;
