@@ -8,7 +8,14 @@ mod carriers;
 mod conformance;
 mod consolidate;
 mod expire;
+#[expect(dead_code, reason = "the servers of other adapters are not needed here")]
+#[path = "../../router/tests/fakes.rs"]
+mod fakes;
+mod faults;
 mod forget;
+#[path = "../../router/tests/http.rs"]
+mod http;
+mod large;
 mod merge;
 mod microbench;
 mod procedures;

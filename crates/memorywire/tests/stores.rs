@@ -29,11 +29,11 @@ impl Embedder for Words {
     }
 }
 
-struct Beside {
-    vault: Vault,
-    slot: Arc<Slot>,
+pub(crate) struct Beside {
+    pub(crate) vault: Vault,
+    pub(crate) slot: Arc<Slot>,
     halt: watch::Sender<bool>,
-    _directory: tempfile::TempDir,
+    _directory: Option<tempfile::TempDir>,
 }
 
 impl Drop for Beside {
@@ -48,6 +48,11 @@ async fn beside() -> Beside {
     let url = format!("sqlite-vec://{}", directory.path().join("notes.db").display());
     let mut config = StoreConfig::new("notes", url);
     config.deadline_ms = 5000;
+    with(config, Some(directory)).await
+}
+
+/// A vault with another store beside it, which is kept up to date, and the directory it is in.
+pub(crate) async fn with(config: StoreConfig, directory: Option<tempfile::TempDir>) -> Beside {
     let slot = Arc::new(config.slot(Arc::new(InMemory::default()), Arc::new(Words)).unwrap());
     let router = Router::new(vec![slot.clone()], yore_router::Options::default()).unwrap();
     let mut vault = Vault::new().await;
