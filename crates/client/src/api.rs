@@ -22,8 +22,8 @@ pub use yore_domain::change::What;
 pub use yore_engine::{
     AuditQuery, CONVERSATIONS, Caller, Census as Counts, Context as Frame, Conversed, Decision,
     DryRun, Event, Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued,
-    Item, Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, TokenKind, Traces as Found,
-    Undo as UndoRequest, Undone, Wish,
+    Item, Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, Sealed, TokenKind,
+    Traces as Found, Undo as UndoRequest, Undone, Wish,
 };
 
 /// Where every operation lies.
@@ -172,6 +172,8 @@ endpoints! {
     Audit = "audit.query", Light, AuditQuery => Vec<Entry>;
     /// Verifies the audit chain.
     VerifyAudit = "audit.verify", Heavy, Nothing => Report;
+    /// Signs where the audit chain stands.
+    SealAudit = "audit.seal", Light, Nothing => Sealed;
     /// Counts what the vault holds.
     Census = "census", Light, Nothing => Counts;
     /// Checks the vault's files, audit chain and indexes.

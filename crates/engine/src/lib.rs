@@ -10,6 +10,7 @@
 //! file of its own under `ops/`.
 
 mod ask;
+mod audit_copy;
 mod background;
 mod budget;
 mod call;
@@ -25,6 +26,7 @@ mod run;
 mod stated;
 pub mod token;
 
+pub use audit_copy::{Checker, CopyReport, Line, Sealed};
 pub use background::Background;
 pub use call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
 pub use clock::{Clock, FixedClock};

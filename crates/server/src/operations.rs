@@ -82,7 +82,7 @@ pub(crate) fn routes() -> Router<App> {
         PublicReads
         Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
         Holds ShowHold Decide Rules PutRule RemoveRule
-        Audit VerifyAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
+        Audit VerifyAudit SealAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
         LegalHold
     }
     .route(&path(api::WATCH), post(watch::follow))
@@ -227,6 +227,7 @@ serve! {
     RemoveRule(engine, call, input::RemoveRule { name }) { engine.remove_rule(call, name) }
     Audit(engine, call, query) { engine.audit(call, query) }
     VerifyAudit(engine, call, _) { engine.verify_audit(call) }
+    SealAudit(engine, call, _) { engine.seal_audit(call) }
     Census(engine, call, _) { engine.census(call) }
     Check(engine, call, input::Check { repair }) { engine.check(call, repair) }
     Rotate(engine, call, _) {

@@ -5,6 +5,7 @@ mod archives;
 mod bad_input;
 mod capability;
 mod common;
+mod copies;
 mod daemon;
 mod disk;
 mod exports;
