@@ -20,10 +20,10 @@ use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
-    AuditQuery, CONVERSATIONS, Caller, Census as Counts, Context as Frame, Conversed, Decision,
-    DryRun, Event, Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued,
-    Item, Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, Sealed, TokenKind,
-    Traces as Found, Undo as UndoRequest, Undone, Wish,
+    AuditQuery, CONVERSATIONS, Caller, Case, Census as Counts, Changes, Context as Frame,
+    Conversed, Decided, Decision, DryRun, Event, Expired, Extension, Found as Match, GrantRequest,
+    Health, Hit, Imported, Issued, Item, Mutated, Proposal, Proposed, Recalled, Reference,
+    Reviewed, Sealed, TokenKind, Traces as Found, Undo as UndoRequest, Undone, Which, Wish,
 };
 
 /// Where every operation lies.
@@ -159,15 +159,23 @@ endpoints! {
     /// Lists what waits for a decision.
     Holds = "review.list", Light, input::Holds => Vec<Hold>;
     /// Returns one operation that waits.
-    ShowHold = "review.show", Light, input::OneHold => Hold;
+    ShowHold = "review.show", Light, input::OneHold => Case;
     /// Decides an operation that waits.
     Decide = "review.decide", Light, input::Decide => Reviewed;
+    /// Decides everything that waits and fits a description.
+    DecideAll = "review.decide-all", Heavy, input::DecideAll => Vec<Decided>;
     /// Lists the owner's rules.
     Rules = "rule.list", Light, Nothing => Vec<Rule>;
     /// Writes a rule.
     PutRule = "rule.put", Light, input::PutRule => ();
     /// Removes a rule.
     RemoveRule = "rule.remove", Light, input::RemoveRule => ();
+    /// Switches a rule off, or on again.
+    SwitchRule = "rule.switch", Light, input::SwitchRule => ();
+    /// Says after how many equal decisions a rule is learned, if one is.
+    Learning = "rule.learning", Light, Nothing => Option<u32>;
+    /// Lets rules be learned from decisions, or no longer.
+    Learn = "rule.learn", Light, input::Learn => ();
     /// Lists audit entries.
     Audit = "audit.query", Light, AuditQuery => Vec<Entry>;
     /// Verifies the audit chain.

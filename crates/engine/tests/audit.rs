@@ -37,6 +37,10 @@ async fn every_refusal_leaves_an_entry() {
         "grant.revoke": engine.revoke_grant(&mute, GrantId::random());
         "token.list": engine.tokens(&mute);
         "rule.list": engine.rules(&mute);
+        "rule.switch": engine.switch_rule(&mute, "x".into(), true);
+        "rule.learn": engine.set_learning(&mute, Some(5));
+        "rule.learning": engine.learning(&mute);
+        "hold": engine.case(&mute, HoldId::random());
         "approve": engine.review(&mute, HoldId::random(), Decision::Approve, None);
         "census": engine.census(&mute);
         "check": engine.check(&mute, false);

@@ -1,6 +1,7 @@
 //! The shipped binary, run as a person or a script would run it, on temporary directories.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod approval;
 mod archives;
 mod bad_input;
 mod capability;

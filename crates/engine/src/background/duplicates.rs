@@ -13,8 +13,7 @@ use yore_store::{RowKey, Search, Snapshot, Write};
 use super::{Left, PROTOCOL};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Wish, held};
-use crate::ops::diff;
+use crate::mutate::{Ground, Waiting, Wish};
 use crate::run::{Attempt, Trace};
 
 /// The setting that says how far the outbox was looked through.
@@ -123,10 +122,10 @@ impl Engine {
             wish: &wish,
             attempt: Attempt::Again,
         };
-        let lines = diff::lines(&ground.targets, &merge, None);
         let call = Call::anonymous(PROTOCOL);
-        let reason = HoldReason::NearDuplicate(canonical);
-        (held(&ground, &call, &merge, reason, lines).writes, ground.unmoved())
+        let waiting = Waiting::because(HoldReason::NearDuplicate(canonical));
+        let hold = ground.hold(&call, &merge, waiting);
+        (ground.held(hold).writes, ground.unmoved())
     }
 }
 
