@@ -8,6 +8,7 @@ mod carriers;
 mod conformance;
 mod expire;
 mod forget;
+mod governance;
 mod merge;
 mod microbench;
 mod procedures;
