@@ -11,6 +11,7 @@ mod forget;
 mod governance;
 mod merge;
 mod microbench;
+mod poison;
 mod procedures;
 mod published;
 mod recall;

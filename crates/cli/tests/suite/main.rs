@@ -18,6 +18,7 @@ mod governed;
 mod keeping;
 mod keys;
 mod many_clients;
+mod poison;
 mod portable;
 mod probe;
 mod procedures;
