@@ -132,8 +132,10 @@ pub(crate) enum Command {
     Undo(commands::undo::Args),
     /// Report how a memory fared when it was used
     Feedback(commands::feedback::Args),
-    /// Decide what waits for approval, and which rules make it wait
+    /// Decide what waits for approval
     Review(commands::review::Args),
+    /// Say which writes and reads wait for approval, and learn from decisions
+    Rule(commands::rule::Args),
     /// Take poisoned memories of an agent out
     Recover(commands::recover::Args),
     /// Show and move the state machines that agents remember

@@ -32,6 +32,7 @@ pub(crate) mod remember;
 pub(crate) mod restore;
 pub(crate) mod review;
 pub(crate) mod revise;
+pub(crate) mod rule;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
@@ -66,6 +67,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Undo(args) => undo::run(app, args).await,
         Command::Feedback(args) => feedback::run(app, args).await,
         Command::Review(args) => review::run(app, args).await,
+        Command::Rule(args) => rule::run(app, args).await,
         Command::Recover(args) => recover::run(app, args).await,
         Command::Procedure(args) => procedure::run(app, args).await,
         Command::Stores(args) => stores::run(app, args).await,

@@ -12,6 +12,7 @@ mod app;
 mod args;
 mod asking;
 mod authority;
+mod bucket;
 mod commands;
 mod draft;
 mod editor;

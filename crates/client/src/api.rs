@@ -20,11 +20,11 @@ use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
-    AuditQuery, CONVERSATIONS, Caller, Census as Counts, Consolidated, Consolidation,
-    Context as Frame, Conversed, Decision, DryRun, Event, Expired, Extension, Fate, Found as Match,
-    GrantRequest, Health, Hit, Imported, Issued, Item, Mutated, Proposal, Proposed, Recalled,
-    Reference, Reviewed, Scored, TokenKind, Traces as Found, Undo as UndoRequest, Undone,
-    Vitals as Signs, Wish,
+    AuditQuery, CONVERSATIONS, Caller, Case, Census as Counts, Changes, Consolidated,
+    Consolidation, Context as Frame, Conversed, Decided, Decision, DryRun, Event, Expired,
+    Extension, Fate, Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated,
+    Proposal, Proposed, Recalled, Reference, Reviewed, Scored, Sealed, TokenKind, Traces as Found,
+    Undo as UndoRequest, Undone, Vitals as Signs, Which, Wish,
 };
 
 /// Where every operation lies.
@@ -162,19 +162,29 @@ endpoints! {
     /// Lists what waits for a decision.
     Holds = "review.list", Light, input::Holds => Vec<Hold>;
     /// Returns one operation that waits.
-    ShowHold = "review.show", Light, input::OneHold => Hold;
+    ShowHold = "review.show", Light, input::OneHold => Case;
     /// Decides an operation that waits.
     Decide = "review.decide", Light, input::Decide => Reviewed;
+    /// Decides everything that waits and fits a description.
+    DecideAll = "review.decide-all", Heavy, input::DecideAll => Vec<Decided>;
     /// Lists the owner's rules.
     Rules = "rule.list", Light, Nothing => Vec<Rule>;
     /// Writes a rule.
     PutRule = "rule.put", Light, input::PutRule => ();
     /// Removes a rule.
     RemoveRule = "rule.remove", Light, input::RemoveRule => ();
+    /// Switches a rule off, or on again.
+    SwitchRule = "rule.switch", Light, input::SwitchRule => ();
+    /// Says after how many equal decisions a rule is learned, if one is.
+    Learning = "rule.learning", Light, Nothing => Option<u32>;
+    /// Lets rules be learned from decisions, or no longer.
+    Learn = "rule.learn", Light, input::Learn => ();
     /// Lists audit entries.
     Audit = "audit.query", Light, AuditQuery => Vec<Entry>;
     /// Verifies the audit chain.
     VerifyAudit = "audit.verify", Heavy, Nothing => Report;
+    /// Signs where the audit chain stands.
+    SealAudit = "audit.seal", Light, Nothing => Sealed;
     /// Counts what the vault holds.
     Census = "census", Light, Nothing => Counts;
     /// Tells how memories are: stale, nearly the same, of which kinds.

@@ -16,7 +16,7 @@ use yore_domain::{
 };
 use yore_engine::{
     Consolidation, Decision, DryRun, Extension, GrantRequest, Item, Proposal, Reference, TokenKind,
-    Wish,
+    Which, Wish,
 };
 
 macro_rules! inputs {
@@ -290,6 +290,16 @@ inputs! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     }
+    /// A decision on many holds.
+    DecideAll {
+        /// Which of those that wait.
+        which: Which,
+        /// What; many cannot be edited at once.
+        decision: Decision,
+        /// A note for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    }
     /// A rule to write.
     PutRule {
         /// The rule.
@@ -299,6 +309,19 @@ inputs! {
     RemoveRule {
         /// Its name.
         name: String,
+    }
+    /// A rule to switch.
+    SwitchRule {
+        /// Its name.
+        name: String,
+        /// Whether it is off from now on.
+        off: bool,
+    }
+    /// Whether rules are learned.
+    Learn {
+        /// After how many equal decisions; absent means never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u32>,
     }
     /// A check of the vault.
     Check {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::{Label, Sensitivity};
 use crate::kind::Kind;
+use crate::learned::Cluster;
 use crate::memory::Draft;
 use crate::mutation::{Mutation, Patch};
 use crate::{GrantId, HoldId, MemoryId, Timestamp};
@@ -99,6 +100,12 @@ pub struct Hold {
     /// The memory that approval made or changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<MemoryId>,
+    /// What it has in common with others, where decisions on it may be learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+    /// The learned rule that decided it, while no person has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<String>,
 }
 
 /// What a matching rule does.
@@ -113,7 +120,25 @@ pub enum RuleAction {
     Allow,
 }
 
-/// A rule of the owner's over writes. All members that are set must match.
+/// What a rule asks of the privacy that a writer states. All members that are set must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Privacy {
+    /// Whether anything is stated: how long to keep it, whom to show it, which consent it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<bool>,
+    /// Whether it says how long it may be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<bool>,
+    /// Whether it names the consent it rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<bool>,
+    /// An agent it shall be shown to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_with: Option<String>,
+}
+
+/// A rule of the owner's. All members that are set must match. Those that name `recall` among
+/// their operations are about what agents read, all others about what is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
     /// Its name; unique in the vault.
@@ -141,9 +166,36 @@ pub struct Rule {
     /// Words of which one occurs in the text, case folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// What the writer states about privacy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
     /// Whether it was learned from decisions rather than written.
     #[serde(default)]
     pub learned: bool,
+    /// Whether it is switched off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub off: bool,
+}
+
+impl Rule {
+    /// A rule that matches every write.
+    #[must_use]
+    pub fn new(name: impl Into<String>, action: RuleAction) -> Self {
+        Self {
+            name: name.into(),
+            action,
+            operations: Vec::new(),
+            agent: None,
+            source: None,
+            kind: None,
+            label: None,
+            from_sensitivity: None,
+            words: Vec::new(),
+            privacy: None,
+            learned: false,
+            off: false,
+        }
+    }
 }
 
 impl Hold {
@@ -155,8 +207,12 @@ impl Hold {
             }
             Mutation::Revise { patch, .. } => **patch = Patch::default(),
             Mutation::Forget { reason, .. } => *reason = None,
-            Mutation::Relabel { .. } | Mutation::Merge { .. } | Mutation::Restore { .. } => {}
+            Mutation::Relabel { .. }
+            | Mutation::Merge { .. }
+            | Mutation::Restore { .. }
+            | Mutation::Disclose { .. } => {}
         }
+        self.cluster = None;
         self.diff.clear();
         self.note = None;
         if self.state == HoldState::Pending {

@@ -16,6 +16,7 @@ pub mod hold;
 pub mod id;
 pub mod job;
 pub mod kind;
+pub mod learned;
 pub mod limits;
 pub mod memory;
 pub mod mutation;

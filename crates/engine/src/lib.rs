@@ -10,6 +10,7 @@
 //! file of its own under `ops/`.
 
 mod ask;
+mod audit_copy;
 mod background;
 mod budget;
 mod call;
@@ -19,12 +20,14 @@ mod engine;
 mod evidence;
 mod feed;
 pub mod frame;
+mod kept;
 mod mutate;
 pub mod ops;
 mod run;
 mod stated;
 pub mod token;
 
+pub use audit_copy::{Checker, CopyReport, Line, Sealed};
 pub use background::Background;
 pub use call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
 pub use clock::{Clock, FixedClock};
@@ -35,12 +38,14 @@ pub use ops::DryRun;
 pub use ops::attach::{Download, Upload};
 pub use ops::audit::AuditQuery;
 pub use ops::batch::{BATCH, Each};
+pub use ops::case::{Case, Changes, FieldChange, FieldValue};
 pub use ops::chain::Chain;
 pub use ops::consolidate::{
     Consolidated, Consolidating, Consolidation, Fate, ScorePart, Scored, WINDOW,
 };
 pub use ops::context::Context;
 pub use ops::converse::Conversed;
+pub use ops::decide_all::{Decided, Which};
 pub use ops::expire::{Among, Expired};
 pub use ops::export::{CONVERSATIONS, Item};
 pub use ops::get::Reference;
@@ -53,6 +58,7 @@ pub use ops::review::{Decision, Reviewed};
 pub use ops::tokens::TokenKind;
 pub use ops::undo::{Undo, Undone};
 pub use ops::vitals::{Drift, Vitals};
+pub use yore_policy::detect::directs;
 pub use yore_policy::redact::{Viewer, redact};
 pub use yore_rank::promote;
 pub use yore_store::keeper::{Health, Traces, VaultInfo};

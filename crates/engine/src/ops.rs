@@ -3,11 +3,14 @@
 pub mod attach;
 pub mod audit;
 pub mod batch;
+pub mod case;
 pub mod chain;
 pub mod consolidate;
 pub mod context;
 pub mod converse;
+pub mod decide_all;
 pub(crate) mod diff;
+mod disclose;
 pub mod elsewhere;
 pub mod expire;
 pub mod export;
@@ -18,6 +21,7 @@ pub mod grants;
 pub mod identify;
 pub mod import;
 pub mod keep;
+pub(crate) mod learn;
 pub mod list;
 pub mod locate;
 mod merge;
@@ -66,7 +70,7 @@ pub(crate) async fn after(ground: &Ground<'_>, mutation: &Mutation) -> Result<Op
         Mutation::Relabel { change, .. } => Ok(Some(relabel::after(ground.target()?, change))),
         Mutation::Restore { number, .. } => restore::after(ground, *number).await.map(Some),
         Mutation::Merge { strategy, .. } => merge::after(ground, *strategy),
-        Mutation::Remember { .. } | Mutation::Forget { .. } => Ok(None),
+        Mutation::Remember { .. } | Mutation::Forget { .. } | Mutation::Disclose { .. } => Ok(None),
     }
 }
 
@@ -83,5 +87,6 @@ pub(crate) async fn steps(
         Mutation::Forget { depth, .. } => forget::steps(ground, *depth),
         Mutation::Merge { strategy, .. } => merge::steps(ground, *strategy, after),
         Mutation::Restore { number, .. } => restore::steps(ground, *number, after).await,
+        Mutation::Disclose { rule, agent, .. } => disclose::steps(ground, rule, agent).await,
     }
 }

@@ -16,6 +16,7 @@ use yore_store::{CommitError, Durability, Plan, Precondition, Snapshot, Write};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::evidence::Unknown;
+use crate::kept::Kept;
 
 /// How often facts and judgement are repeated when the vault moved underneath.
 const ATTEMPTS: usize = 3;
@@ -25,6 +26,8 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct Session {
     pub(crate) permit: Permit,
     pub(crate) now: Timestamp,
+    /// What the owner's rules keep from it, once it reads.
+    pub(crate) kept: Kept,
 }
 
 impl Session {
@@ -271,7 +274,7 @@ impl Engine {
                         Spending::Nothing => Ok(()),
                     };
                     match spent {
-                        Ok(()) => return Ok(Session { permit, now }),
+                        Ok(()) => return Ok(Session { permit, now, kept: Kept::default() }),
                         Err(error) => (evidence.vault, principal.actor(), error),
                     }
                 }
@@ -312,10 +315,11 @@ impl Engine {
 
     /// Runs an operation that only looks.
     pub(crate) async fn read<R: Read>(&self, call: &Call, op: &R) -> Result<R::Output> {
-        let session = self.enter(call, op.need()).await?;
+        let mut session = self.enter(call, op.need()).await?;
         let looked = async {
             op.validate()?;
             let snapshot = self.store().snapshot(&session.permit).await?;
+            session.kept = Kept::of(&session, &*snapshot).await?;
             op.read(self, &session, &*snapshot).await
         };
         let looked = looked.await;
@@ -342,7 +346,7 @@ impl Engine {
         } else {
             vec![Write::Used { memories: used, at: session.now }]
         };
-        let Session { permit, now } = session;
+        let Session { permit, now, .. } = session;
         let draft = self.draft(call, permit.actor(), permit.operation(), *now, outcome, trace);
         self.record(permit, draft, writes).await;
         result
@@ -355,7 +359,7 @@ impl Engine {
             Ok(output) => Ok(output),
             Err(error @ Error::Held { .. }) => Err(error),
             Err(error) => {
-                let Session { permit, now } = &session;
+                let Session { permit, now, .. } = &session;
                 let outcome = refusal(&error);
                 let (actor, operation) = (permit.actor(), permit.operation());
                 let draft = self.draft(call, actor, operation, *now, outcome, Trace::default());
@@ -367,7 +371,7 @@ impl Engine {
 
     async fn carry_out<A: Act>(&self, call: &Call, session: &Session, op: &A) -> Result<A::Output> {
         op.validate()?;
-        let Session { permit, now } = session;
+        let Session { permit, now, .. } = session;
         let caller = caller_of(&permit.actor());
         let fingerprint = match &call.operation {
             Some(_) => fingerprint(permit.operation(), op)?,

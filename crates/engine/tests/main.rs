@@ -13,6 +13,7 @@ mod conversations;
 mod expire;
 mod export;
 mod feed;
+mod governance;
 mod grants;
 mod hidden;
 mod interleaved;

@@ -215,6 +215,7 @@ impl Memorywire {
         let able = |slot: &&Arc<Slot>| {
             slot.store().capabilities().contains(&needed)
                 && slot.terms().ceiling >= Sensitivity::Internal
+                && request.privacy_intent.as_ref().is_none_or(|it| it.share_with.is_none())
         };
         let mut names = vec![STORE.to_owned()];
         let Some(stores) = self.beside(call).await? else { return Ok(names) };

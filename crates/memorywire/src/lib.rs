@@ -10,7 +10,6 @@
 //! agent; nothing here stores. The vault is a store called [`STORE`]; others may stand beside it
 //! (`elsewhere`). Start at [`Memorywire`], then `operations.rs`.
 
-mod detect;
 mod dialect;
 pub mod draw;
 mod elsewhere;
@@ -18,6 +17,7 @@ mod error;
 mod expire;
 mod filter;
 mod forget;
+mod governance;
 mod map;
 mod merge;
 mod operations;
@@ -66,6 +66,8 @@ const REVIEW: &str = "/app/review";
 pub struct Options {
     /// Where the server is reached from outside; without it, addresses are paths on the server.
     pub url: Option<String>,
+    /// Whether every request must name a person, or say that it means none.
+    pub require_user: bool,
 }
 
 /// The protocol over one engine. Cheap to clone.

@@ -19,7 +19,7 @@ use crate::rows::Whose;
 use crate::wire::{
     Action, Deed, Expire, Mode, Policy, Recover, Recovered, Restore, Restored, Verdict,
 };
-use crate::{Memorywire, detect, map};
+use crate::{Memorywire, map};
 
 /// How sure the rest must be when what is unsure expires as well.
 const SURE: f64 = 0.75;
@@ -171,7 +171,7 @@ fn judge(request: &Recover, memory: &Memory) -> Judged {
     let trusted = source.is_some_and(|source| request.trusted().any(|name| name == source));
     let suspicious = || {
         request.use_detectors
-            && (detect::directs(&content.body.text)
+            && (yore_engine::directs(&content.body.text)
                 || content.body.structured.iter().flat_map(|members| members.values()).any(orders)
                 || content.foreign.values().any(orders))
     };
@@ -192,7 +192,7 @@ fn judge(request: &Recover, memory: &Memory) -> Judged {
 /// Whether a value gives orders, however deep.
 fn orders(value: &Value) -> bool {
     match value {
-        Value::String(text) => detect::directs(text),
+        Value::String(text) => yore_engine::directs(text),
         Value::Array(items) => items.iter().any(orders),
         Value::Object(members) => members.values().any(orders),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -208,6 +208,7 @@ fn unsure(request: &Recover) -> Expire {
     Expire {
         agent_id: request.agent_id.clone(),
         user_id: request.user_id.clone(),
+        agent_only: request.agent_only,
         policy: Some(Policy { confidence_below: Some(below), ..Policy::default() }),
         action: Action::Forget,
     }

@@ -37,6 +37,7 @@ pub fn routes(surface: Surface, memorywire: Arc<Memorywire>) -> Router {
         .route(&path("procedures/{move}"), served(post(procedure)))
         .route(&path("schemas/{*name}"), served(get(described)))
         .route(&path("stores/{what}"), served(post(stores)))
+        .route(&path("governance/{what}"), served(post(governance)))
         .route(&path("health"), served(get(health)))
         .route("/memorywire/{*rest}", any(async || Refusal::from(Error::NotFound)))
         .with_state(Desk { surface, memorywire })
@@ -81,12 +82,21 @@ async fn stores(State(desk): State<Desk>, Path(what): Path<String>, request: Req
     desk.answer(Work::Stores(&what), request).await
 }
 
+async fn governance(
+    State(desk): State<Desk>,
+    Path(what): Path<String>,
+    request: Request,
+) -> Response {
+    desk.answer(Work::Governance(&what), request).await
+}
+
 /// What a request wants.
 #[derive(Clone, Copy)]
 enum Work<'a> {
     Operation(&'static str),
     Procedure(&'a str),
     Stores(&'a str),
+    Governance(&'a str),
 }
 
 impl Desk {
@@ -116,6 +126,7 @@ impl Desk {
                 Work::Operation(name) => self.memorywire.perform(&call, name, input).await,
                 Work::Procedure(name) => self.memorywire.procedure(&call, name, input).await,
                 Work::Stores(what) => self.memorywire.keep(&call, what, input).await,
+                Work::Governance(what) => self.memorywire.govern(&call, what, input).await,
             },
         };
         match done {

@@ -4,6 +4,7 @@
 //! of a recall. Their schemas demand of an answer what the protocol demands, which is less than
 //! what is always there. No error repeats a value.
 
+pub mod governance;
 mod read;
 pub mod record;
 mod recover;
@@ -41,6 +42,9 @@ pub struct Remember {
     /// The person it is about or was said by.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// Anything; filters find it by its members.
     pub metadata: Option<Object>,
     /// How sure it is.
@@ -61,9 +65,24 @@ pub struct Remember {
     /// How important it is.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub importance: Option<f64>,
+    /// How long it may be kept, who may be shown it, and on which consent it rests.
+    pub privacy_intent: Option<PrivacyIntent>,
     /// What else a record has, such as `event_time` or `sentiment`; it is kept.
     #[serde(flatten)]
     pub extra: Object,
+}
+
+/// What was agreed on with the person.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct PrivacyIntent {
+    /// How long it may be kept from now on: `30d`, `12h`, or an ISO 8601 duration.
+    pub retain: Option<String>,
+    /// The agents that may be shown it besides its own; an empty list means none.
+    #[schemars(length(max = 64))]
+    pub share_with: Option<Vec<String>>,
+    /// The record of the person's consent, kept as it is.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_consent_id: Option<String>,
 }
 
 /// Finds what answers a question.
@@ -78,6 +97,9 @@ pub struct Recall {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// How many results at most.
     #[serde(default = "some_results")]
     #[schemars(range(min = 1, max = 1000))]
@@ -107,6 +129,9 @@ pub struct Forget {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// These memories.
     pub ids: Option<Vec<String>>,
     /// And those that a filter finds, in the words of recall's.
@@ -130,6 +155,9 @@ pub struct Merge {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// What stays: an id, or the `entity_name` in the metadata.
     #[schemars(length(min = 1))]
     pub canonical: String,
@@ -153,6 +181,9 @@ pub struct Expire {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// What it takes; it must demand something.
     #[schemars(required)]
     pub policy: Option<Policy>,
@@ -197,7 +228,10 @@ pub struct Remembered {
 
 /// What a recall found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(
+    deny_unknown_fields,
+    extend("required" = ["results", "fusion_used", "stores_queried", "latency_ms"])
+)]
 pub struct Recalled {
     /// The best first.
     pub results: Vec<Hit>,
@@ -207,6 +241,12 @@ pub struct Recalled {
     pub stores_queried: Vec<String>,
     /// How long it took.
     pub latency_ms: u64,
+    /// Whether it waits for a person if the agent may read some of what answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending_approval: bool,
+    /// Where the person decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_url: Option<String>,
 }
 
 /// One result of a recall.

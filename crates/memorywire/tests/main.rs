@@ -13,11 +13,13 @@ mod expire;
 mod fakes;
 mod faults;
 mod forget;
+mod governance;
 #[path = "../../router/tests/http.rs"]
 mod http;
 mod large;
 mod merge;
 mod microbench;
+mod poison;
 mod procedures;
 mod published;
 mod recall;

@@ -112,6 +112,11 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             }
             facts.after.map_or(Ok(()), |after| no_wider(permit, &facts.targets, after))
         }
+        // Nobody lets itself read: an agent's recall asks, and a person decides.
+        Mutation::Disclose { .. } if permit.principal().agent().is_some() => {
+            Err(Error::forbidden("only the owner lets an agent read"))
+        }
+        Mutation::Disclose { .. } => Ok(()),
     }
 }
 
@@ -136,6 +141,9 @@ fn no_wider(permit: &Permit, targets: &[&Memory], after: &Content) -> Result<()>
         }
         if class.visibility > was.visibility {
             return Err(Error::forbidden("only the owner may make it visible to more"));
+        }
+        if !class.is_shared_within(&was) {
+            return Err(Error::forbidden("only the owner may share it with more"));
         }
         if class.sensitivity < was.sensitivity {
             return Err(Error::forbidden("only the owner may call it less sensitive"));
@@ -196,16 +204,7 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
     {
         return Verdict::Hold(HoldReason::Requested);
     }
-    let drafted = match mutation {
-        Mutation::Remember { draft, .. } => Some(&draft.content),
-        Mutation::Revise { .. }
-        | Mutation::Relabel { .. }
-        | Mutation::Forget { .. }
-        | Mutation::Merge { .. }
-        | Mutation::Restore { .. } => {
-            facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
-        }
-    };
+    let drafted = spoken_of(mutation, facts);
     let own = [mutation.name()];
     let names = facts.unasked.map_or(&own[..], |unasked| unasked.counts_as);
     match rules::first_match(facts.rules, names, agent, drafted) {
@@ -217,6 +216,21 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
                 Verdict::Refuse(Error::forbidden(format!("the rule '{}' forbids it", rule.name)))
             }
         },
+    }
+}
+
+/// What the rules look at: what would be said, or else what is said now.
+pub(crate) fn spoken_of<'a>(mutation: &'a Mutation, facts: &Facts<'a>) -> Option<&'a Content> {
+    match mutation {
+        Mutation::Remember { draft, .. } => Some(&draft.content),
+        Mutation::Revise { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { .. }
+        | Mutation::Merge { .. }
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => {
+            facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
+        }
     }
 }
 

@@ -6,13 +6,15 @@
 //! of a [`Permit`]; the store asks for a permit, so a handler that forgets the check does
 //! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`mod@judge`].
 
+pub mod detect;
 pub mod evidence;
 pub mod judge;
+pub mod learning;
 pub mod lens;
 pub mod permit;
 pub mod principal;
 pub mod redact;
-mod rules;
+pub mod rules;
 
 pub use evidence::{Evidence, Presented, Standing};
 pub use judge::{Facts, Unasked, Verdict, judge};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use yore_domain::change::What;
+use yore_domain::class::{Class, Label, Sensitivity};
 use yore_domain::{MemoryId, Seq};
 use yore_engine::{Call, Engine, Event, Reference};
 
@@ -166,7 +167,7 @@ impl Delivery {
             }
             Err(error) => return Err(error.into()),
         };
-        let allowed = memory.head.class().sensitivity <= self.slot.terms().ceiling;
+        let allowed = may_leave(&memory.head.class(), self.slot.terms().ceiling);
         let record = Record::of(&memory).filter(|_| allowed && memory.head.status.is_live());
         let Some(record) = record else { return self.gone(id, done).await };
         if !self.slot.store().capabilities().contains(&Capability::of(record.kind)) {
@@ -190,4 +191,13 @@ impl Delivery {
         *count += 1;
         Ok(())
     }
+}
+
+/// Whether another store may be given what has this class. What only some agents may be shown, and
+/// what is a secret, stays in the vault: a store knows neither.
+fn may_leave(class: &Class, ceiling: Sensitivity) -> bool {
+    let secret = Label::secret();
+    class.sensitivity <= ceiling
+        && class.shared_with.is_none()
+        && !class.labels.iter().any(|label| secret.covers(label))
 }

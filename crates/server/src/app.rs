@@ -69,7 +69,8 @@ impl App {
         };
         let ump = Arc::new(Ump::new(engine.clone(), spoken(&config)));
         let oamp = Arc::new(Oamp::new(engine.clone(), config.oamp.options()));
-        let options = yore_memorywire::Options::default();
+        let require_user = config.memorywire.require_user;
+        let options = yore_memorywire::Options { require_user, ..Default::default() };
         let mut memorywire = Memorywire::new(engine.clone(), options);
         if let Some(stores) = stores {
             memorywire = memorywire.with_stores(stores);

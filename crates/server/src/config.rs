@@ -57,6 +57,8 @@ pub struct Config {
     pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
+    /// What concerns memorywire alone.
+    pub memorywire: Memorywire,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -93,6 +95,15 @@ pub struct Tls {
     /// A PEM file with its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+}
+
+/// What concerns memorywire alone.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memorywire {
+    /// Whether every request must name a person, or say by `agent_only` that it means none.
+    /// Default: no.
+    pub require_user: bool,
 }
 
 /// What concerns OAMP alone.
@@ -310,6 +321,7 @@ impl Default for Config {
             ump: Ump::default(),
             publish: Publish::default(),
             oamp: Oamp::default(),
+            memorywire: Memorywire::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }

@@ -81,8 +81,9 @@ pub(crate) fn routes() -> Router<App> {
         EraseConversation EraseMessage Import Propose Whoami Export IssueGrant IssueCapability
         PublicReads
         Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
-        Holds ShowHold Decide Rules PutRule RemoveRule
-        Audit VerifyAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
+        Holds ShowHold Decide DecideAll Rules PutRule RemoveRule SwitchRule Learning Learn
+        Audit VerifyAudit SealAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob
+        CancelJob
         LegalHold
     }
     .route(&path(api::WATCH), post(watch::follow))
@@ -222,15 +223,24 @@ serve! {
     Tokens(engine, call, _) { engine.tokens(call) }
     RevokeToken(engine, call, input::OneToken { token }) { engine.revoke_token(call, token) }
     Holds(engine, call, input::Holds { state, limit }) { engine.holds(call, state, limit) }
-    ShowHold(engine, call, input::OneHold { hold }) { engine.hold(call, hold) }
+    ShowHold(engine, call, input::OneHold { hold }) { engine.case(call, hold) }
     Decide(engine, call, input::Decide { hold, decision, note }) {
         engine.review(call, hold, decision, note)
+    }
+    DecideAll(engine, call, input::DecideAll { which, decision, note }) {
+        engine.review_all(call, which, decision, note)
     }
     Rules(engine, call, _) { engine.rules(call) }
     PutRule(engine, call, input::PutRule { rule }) { engine.put_rule(call, rule) }
     RemoveRule(engine, call, input::RemoveRule { name }) { engine.remove_rule(call, name) }
+    SwitchRule(engine, call, input::SwitchRule { name, off }) {
+        engine.switch_rule(call, name, off)
+    }
+    Learning(engine, call, _) { engine.learning(call) }
+    Learn(engine, call, input::Learn { after }) { engine.set_learning(call, after) }
     Audit(engine, call, query) { engine.audit(call, query) }
     VerifyAudit(engine, call, _) { engine.verify_audit(call) }
+    SealAudit(engine, call, _) { engine.seal_audit(call) }
     Census(engine, call, _) { engine.census(call) }
     Vitals(engine, call, input::Vitals { agent, user }) { engine.vitals(call, agent, user) }
     Check(engine, call, input::Check { repair }) { engine.check(call, repair) }

@@ -7,6 +7,7 @@ mod memory;
 mod words;
 
 use rusqlite::{Connection, OptionalExtension as _};
+use serde_json::Value;
 use yore_domain::audit::Draft;
 use yore_domain::{Error as DomainError, MemoryId, Seq, Span, Timestamp, VaultId};
 use yore_store::plan::{Before, Operation};
@@ -210,6 +211,12 @@ impl Commit<'_> {
                     .is_some()
                     == *exists,
             ),
+            Precondition::Setting(name, value) => {
+                let sql = "SELECT value FROM setting WHERE name = ?1";
+                let found: Option<String> = self.one(sql, [name])?;
+                let found = found.map(|text| serde_json::from_str::<Value>(&text)).transpose();
+                ("setting", found.map_err(crate::Error::from)? == *value)
+            }
         };
         if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
     }

@@ -68,6 +68,8 @@ async fn hide(store: &SqliteStore, permit: &Permit) -> MemoryId {
             decided: None,
             note: Some(SECRET.into()),
             outcome: None,
+            cluster: None,
+            learned: None,
         }))
     };
     let body = Some(Body { text: format!("{SECRET} no more"), structured: None });

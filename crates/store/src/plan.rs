@@ -89,6 +89,8 @@ pub enum Precondition {
     Profile(Option<String>, Option<u64>),
     /// The conversation exists, or does not.
     Conversation(ConversationId, bool),
+    /// The setting has this value; `None` means that it was never set.
+    Setting(String, Option<Value>),
 }
 
 /// One row change.

@@ -1,11 +1,13 @@
 //! The shipped binary, run as a person or a script would run it, on temporary directories.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod approval;
 mod archives;
 mod bad_input;
 mod capability;
 mod common;
 mod consolidate;
+mod copies;
 mod daemon;
 mod disk;
 mod exports;
@@ -17,6 +19,7 @@ mod governed;
 mod keeping;
 mod keys;
 mod many_clients;
+mod poison;
 mod portable;
 mod probe;
 mod procedures;

@@ -18,8 +18,7 @@ use super::Left;
 use super::duplicates::pair;
 use crate::call::Call;
 use crate::engine::{Engine, blocking};
-use crate::mutate::{Ground, Wish, held};
-use crate::ops::diff;
+use crate::mutate::{Ground, Waiting, Wish};
 use crate::ops::propose::hold_named;
 use crate::ops::vitals::DRIFT;
 use crate::run::{Attempt, Trace};
@@ -142,15 +141,11 @@ impl Engine {
             wish: &wish,
             attempt: Attempt::Again,
         };
-        let lines = diff::lines(&ground.targets, &proposal.mutation, None);
-        let (call, reason) = (Call::anonymous(NAME), proposal.reason.clone());
-        let mut writes = held(&ground, &call, &proposal.mutation, reason, lines).writes;
-        for write in &mut writes {
-            if let Write::Hold(hold) = write {
-                hold.id = proposal.hold;
-                hold.reasoning = Some(proposal.reasoning.clone());
-            }
-        }
+        let waiting = Waiting::because(proposal.reason.clone());
+        let mut hold = ground.hold(&Call::anonymous(NAME), &proposal.mutation, waiting);
+        hold.id = proposal.hold;
+        hold.reasoning = Some(proposal.reasoning.clone());
+        let mut writes = ground.held(hold).writes;
         writes.extend(proposal.pair.clone().map(|pair| Write::Setting(pair, true.into())));
         let mut preconditions = ground.unmoved();
         preconditions.push(Precondition::Unasked(proposal.hold));

@@ -14,8 +14,7 @@ use yore_store::{RowKey, Search, Snapshot, Write};
 use super::{Left, PROTOCOL};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Wish, held};
-use crate::ops::diff;
+use crate::mutate::{Ground, Waiting, Wish};
 use crate::run::{Attempt, Trace};
 
 /// The setting that says how far the outbox was looked through.
@@ -127,16 +126,11 @@ impl Engine {
             wish: &wish,
             attempt: Attempt::Again,
         };
-        let lines = diff::lines(&ground.targets, &merge, None);
         let call = Call::anonymous(PROTOCOL);
-        let reason = HoldReason::NearDuplicate(canonical);
-        let mut writes = held(&ground, &call, &merge, reason, lines).writes;
-        for write in &mut writes {
-            if let Write::Hold(hold) = write {
-                hold.reasoning = Some("they are close in meaning".to_owned());
-            }
-        }
-        (writes, ground.unmoved())
+        let waiting = Waiting::because(HoldReason::NearDuplicate(canonical));
+        let mut hold = ground.hold(&call, &merge, waiting);
+        hold.reasoning = Some("they are close in meaning".to_owned());
+        (ground.held(hold).writes, ground.unmoved())
     }
 }
 

@@ -11,11 +11,10 @@ use yore_domain::{Error, HoldId, MemoryId, Result};
 use yore_policy::Need;
 use yore_store::Snapshot;
 
-use super::diff;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{
-    Ground, Mutate, Mutated, Weighed, Wish, done, epochs, held, note_short_term, targets,
+    Ground, Mutate, Mutated, Weighed, Wish, done, epochs, note_short_term, targets,
 };
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
@@ -169,14 +168,13 @@ impl Planning<'_> {
         };
         let rules = self.snapshot.rules().await?;
         match ground.weigh(mutation, &rules, None).await? {
-            Weighed::Hold(reason, after) => {
-                let lines = diff::lines(&ground.targets, mutation, after.as_deref());
-                let waiting = held(&ground, self.call, mutation, reason, lines);
-                let yore_domain::audit::Outcome::Held { hold } = waiting.outcome else {
-                    return Err(Error::internal("a held change without its hold"));
-                };
-                self.planned.writes.extend(waiting.writes);
-                Ok(Each::Held(hold))
+            // What came in bulk always waits for a person: one audit line could not name all the
+            // rules that decided.
+            Weighed::Hold(waiting) => {
+                let hold = ground.hold(self.call, mutation, *waiting);
+                let id = hold.id;
+                self.planned.writes.extend(ground.held(hold).writes);
+                Ok(Each::Held(id))
             }
             Weighed::Commit(steps) => {
                 let Planned { output, writes, preconditions, trace, .. } = done(steps);
@@ -197,6 +195,7 @@ pub(crate) fn chosen(mutation: &Mutation) -> Option<MemoryId> {
         | Mutation::Relabel { .. }
         | Mutation::Forget { .. }
         | Mutation::Merge { .. }
-        | Mutation::Restore { .. } => None,
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => None,
     }
 }

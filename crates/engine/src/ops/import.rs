@@ -16,13 +16,12 @@ use yore_store::plan::{AliasTarget, Indexing};
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::converse::append;
-use super::diff;
 use super::export::Item;
 use super::get::{memory_named, version_name};
 use super::remember::{indexing, statement};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
+use crate::mutate::{Ground, Weighed, Wish, cites, epochs};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated_versions;
 
@@ -201,10 +200,9 @@ impl Batch<'_> {
         }
         let remember = Mutation::Remember { draft: Box::new(draft), id: None };
         match ground.weigh(&remember, self.rules, None).await? {
-            Weighed::Hold(reason, _) => {
-                let lines = diff::lines(&[], &remember, None);
-                let waiting = held(&ground, self.call, &remember, reason, lines);
-                self.planned.writes.extend(waiting.writes);
+            Weighed::Hold(waiting) => {
+                let hold = ground.hold(self.call, &remember, *waiting);
+                self.planned.writes.extend(ground.held(hold).writes);
                 self.planned.output.held += 1;
             }
             Weighed::Commit(steps)

@@ -8,19 +8,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_canon::hash::Sha256;
 use yore_domain::grant::Verb;
-use yore_domain::hold::Rule;
+use yore_domain::hold::{Hold, Rule};
 use yore_domain::memory::{Draft, Status};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, HoldId, MemoryId, Result};
 use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
-use super::diff;
 use super::get::memory_named;
 use super::remember::{said_before, statement};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
+use crate::mutate::{Ground, Weighed, Wish, cites, epochs};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
 
@@ -163,15 +162,11 @@ impl Asking<'_> {
         }
         match self.ground.weigh(&mutation, self.rules, None).await? {
             Weighed::Commit(_) => Err(Error::internal("a proposal that nobody is asked about")),
-            Weighed::Hold(reason, _) => {
-                let lines = diff::lines(&[], &mutation, None);
-                let mut waiting = held(&self.ground, self.call, &mutation, reason, lines);
-                for write in &mut waiting.writes {
-                    if let Write::Hold(waits) = write {
-                        waits.id = hold;
-                    }
-                }
-                self.planned.writes.extend(waiting.writes);
+            Weighed::Hold(waiting) => {
+                let waits = self.ground.hold(self.call, &mutation, *waiting);
+                // Whoever proposes wants a person to decide, each time.
+                let waits = Hold { id: hold, cluster: None, ..waits };
+                self.planned.writes.push(Write::Hold(Box::new(waits)));
                 self.planned.preconditions.push(Precondition::Unasked(hold));
                 self.planned.output.held += 1;
                 Ok(())

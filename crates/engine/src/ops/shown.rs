@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use yore_domain::consent::Consent;
 use yore_domain::hold::Hold;
 use yore_domain::memory::{Foreign, Memory, Version};
+use yore_domain::mutation::Mutation;
 use yore_domain::query::Filter;
 use yore_domain::{MemoryId, Result};
-use yore_policy::redact::{Viewer, redact};
+use yore_policy::redact::{Viewer, is_secret_to, redact};
 use yore_store::Snapshot;
 
 use crate::run::Session;
@@ -23,16 +24,27 @@ const OTHERWISE: [(&str, &[&str]); 5] = [
     ("lifecycle.decay", &["lifecycle.half_life"]),
     ("supersedes", &["replaces"]),
 ];
+/// Everything of a memory that a secret could be told by.
+const WORDS: [&str; 4] = ["body", "tags", "relations", "provenance"];
+/// What stands in the place of a secret's words.
+const REDACTED: &str = "[redacted]";
 /// What only the members that a protocol keeps beside the model could tell.
 const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
 /// `standing` is what the memory's newest version says of consent.
 pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> Option<Version> {
+    if session.kept.rule(&version).is_some() {
+        return None;
+    }
     let viewer = session.viewer();
+    let secret = is_secret_to(session.permit.principal(), &version.class());
     let own = viewer.withheld(&version.content.consent);
     let since = viewer.withheld(standing).iter().filter(|path| !own.contains(path));
-    let paths: Vec<String> = own.iter().chain(since).cloned().collect();
+    let mut paths: Vec<String> = own.iter().chain(since).cloned().collect();
+    if secret {
+        paths.extend(WORDS.iter().map(|path| (*path).to_owned()));
+    }
     if paths.is_empty() {
         return Some(version);
     }
@@ -50,6 +62,9 @@ pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> 
         redacted.content.foreign.clear();
     }
     only_names(&mut redacted.content.foreign);
+    if secret {
+        redacted.content.body.text = REDACTED.to_owned();
+    }
     Some(redacted)
 }
 
@@ -91,7 +106,7 @@ pub(crate) async fn standing_of(
 }
 
 /// A hold as this caller may see it: an agent that proposes a change does not learn by it what
-/// consent keeps from the agent.
+/// consent, a rule or a secret keeps from the agent.
 pub(crate) async fn shown_hold(
     session: &Session,
     snapshot: &dyn Snapshot,
@@ -101,11 +116,19 @@ pub(crate) async fn shown_hold(
     if viewer == Viewer::Own {
         return Ok(hold);
     }
+    let whole = |memory: &Memory| {
+        viewer.withheld(&memory.head.content.consent).is_empty()
+            && session.kept.rule(&memory.head).is_none()
+            && !is_secret_to(session.permit.principal(), &memory.head.class())
+    };
     for (memory, _) in &hold.judged {
         let found = snapshot.memory(*memory).await?;
-        let whole = |memory: &Memory| viewer.withheld(&memory.head.content.consent).is_empty();
         if !found.as_ref().is_some_and(whole) {
             hold.diff.iter_mut().for_each(|line| line.before = None);
+            // What comes back are not the agent's own words.
+            if matches!(hold.mutation, Mutation::Restore { .. }) {
+                hold.diff.clear();
+            }
         }
     }
     Ok(hold)

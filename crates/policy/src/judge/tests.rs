@@ -1,5 +1,6 @@
 use yore_domain::class::{Governance, Handling, Label};
 use yore_domain::grant::{Grant, Labels};
+use yore_domain::hold::Privacy;
 use yore_domain::memory::{Draft, Usage, Version};
 use yore_domain::{MemoryId, Span};
 
@@ -31,18 +32,7 @@ fn writer() -> Principal {
 }
 
 fn rule(action: RuleAction) -> Rule {
-    Rule {
-        name: "r".into(),
-        action,
-        operations: vec![],
-        agent: None,
-        source: None,
-        kind: None,
-        label: None,
-        from_sensitivity: None,
-        words: vec![],
-        learned: false,
-    }
+    Rule::new("r", action)
 }
 
 #[test]
@@ -253,6 +243,9 @@ fn the_first_matching_rule_decides_for_agents_and_never_for_the_owner() {
         (vec![Rule { agent: Some("other".into()), ..hold.clone() }], "commit"),
         (vec![Rule { from_sensitivity: Some(Sensitivity::Internal), ..hold.clone() }], "hold"),
         (vec![Rule { label: Some(Label::behaviour()), ..hold.clone() }], "hold"),
+        (vec![Rule { off: true, ..hold.clone() }], "commit"),
+        (vec![Rule { learned: true, ..hold.clone() }], "commit"),
+        (vec![Rule { operations: vec!["recall".into()], ..hold.clone() }], "commit"),
     ];
     for (rules, expected) in cases {
         let facts = Facts { rules: &rules, ..Facts::default() };
@@ -265,6 +258,78 @@ fn the_first_matching_rule_decides_for_agents_and_never_for_the_owner() {
         let verdict = judge(&permit(&owner()), &write, &facts, NOW);
         assert!(matches!(verdict, Verdict::Commit), "{rules:?}");
     }
+}
+
+#[test]
+fn mw_200_a_rule_may_ask_for_what_is_stated_about_privacy() {
+    let silent = Draft::text("a");
+    let mut kept = silent.clone();
+    kept.content.consent.retention = Some(yore_domain::Span::days(30));
+    let mut agreed = silent.clone();
+    agreed.content.consent.reference = Some("c-7".into());
+    let mut shared = silent.clone();
+    shared.content.scope.shared_with = Some(["planner".to_owned()].into());
+    let privacy = Privacy::default;
+    let planner = Some("planner".to_owned());
+    let table = [
+        (Privacy { stated: Some(true), ..privacy() }, [false, true, true, true]),
+        (Privacy { stated: Some(false), ..privacy() }, [true, false, false, false]),
+        (Privacy { retention: Some(true), ..privacy() }, [false, true, false, false]),
+        (Privacy { consent: Some(false), ..privacy() }, [true, true, false, true]),
+        (Privacy { shared_with: planner, ..privacy() }, [false, false, false, true]),
+        (Privacy { shared_with: Some("other".into()), ..privacy() }, [false; 4]),
+    ];
+    for (privacy, expected) in table {
+        let rules = [Rule { privacy: Some(privacy), ..rule(RuleAction::Hold) }];
+        let facts = Facts { rules: &rules, ..Facts::default() };
+        let held = [&silent, &kept, &agreed, &shared].map(|draft| {
+            let verdict = judge(&permit(&writer()), &remember(draft.clone()), &facts, NOW);
+            matches!(verdict, Verdict::Hold(_))
+        });
+        assert_eq!(held, expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn mw_200_an_agent_cannot_share_with_more_what_is_shared_with_some() {
+    let mut draft = Draft::text("a");
+    draft.content.scope.shared_with = Some(["scheduler".to_owned()].into());
+    let target = memory(draft.clone());
+    for (shared_with, allowed) in [
+        (Some(["scheduler".to_owned()].into()), true),
+        (Some(Default::default()), true),
+        (Some(["scheduler".to_owned(), "other".to_owned()].into()), false),
+        (None, false),
+    ] {
+        let mut after = draft.content.clone();
+        after.scope.shared_with = shared_with;
+        let facts = Facts { targets: vec![&target], after: Some(&after), ..Facts::default() };
+        let relabel = Mutation::Relabel { memory: target.head.memory, change: Box::default() };
+        let verdict = judge(&permit(&writer()), &relabel, &facts, NOW);
+        assert_eq!(matches!(verdict, Verdict::Commit), allowed, "{after:?}");
+        let verdict = judge(&permit(&owner()), &relabel, &facts, NOW);
+        assert!(matches!(verdict, Verdict::Commit));
+    }
+}
+
+#[test]
+fn mw_204_reading_is_withheld_by_rules_that_name_it() {
+    let mut draft = Draft::text("blood pressure");
+    draft.content.governance.labels = vec![Label::new("health.heart").unwrap()];
+    let content = draft.content;
+    let read = |action| Rule {
+        operations: vec!["recall".into()],
+        label: Some(Label::new("health").unwrap()),
+        ..rule(action)
+    };
+    let kept = |rules: &[Rule], agent| crate::rules::withholding(rules, agent, &content).is_some();
+    assert!(kept(&[read(RuleAction::Hold)], Some("a")));
+    assert!(kept(&[read(RuleAction::Refuse)], None));
+    assert!(!kept(&[rule(RuleAction::Hold)], Some("a")), "a rule about writes");
+    assert!(!kept(&[read(RuleAction::Allow), read(RuleAction::Hold)], Some("a")));
+    assert!(!kept(&[Rule { off: true, ..read(RuleAction::Hold) }], Some("a")));
+    let of_b = Rule { agent: Some("b".into()), ..read(RuleAction::Hold) };
+    assert!(kept(std::slice::from_ref(&of_b), Some("b")) && !kept(&[of_b], Some("a")));
 }
 
 #[test]

@@ -201,6 +201,7 @@ fn emptied(mut version: Version) -> Version {
     content.lifecycle = Lifecycle::default();
     content.provenance = Provenance::default();
     content.consent.redact.clear();
+    content.consent.reference = None;
     content.relations.clear();
     content.tags.clear();
     content.foreign.clear();

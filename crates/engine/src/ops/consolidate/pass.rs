@@ -23,10 +23,10 @@ use super::{Consolidated, Consolidation, Fate, Scored};
 use crate::background::PROTOCOL;
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Steps, Weighed, Wish, held};
+use crate::mutate::{Ground, Steps, Waiting, Weighed, Wish};
 use crate::ops::propose::hold_named;
 use crate::ops::remember::statement;
-use crate::ops::{diff, revise};
+use crate::ops::revise;
 use crate::run::{Attempt, Trace};
 
 /// What the job and the audit chain call it.
@@ -220,8 +220,8 @@ impl<'a> Pass<'a> {
         let unasked = Unasked { agent: agent.as_deref(), counts_as };
         let rules = snapshot.rules().await?;
         let mut step = match ground.weigh_unasked(&mutation, &rules, unasked).await? {
-            Weighed::Hold(reason, after) => {
-                let asked = Asked { fate, mutation: &mutation, reason, after: after.as_deref() };
+            Weighed::Hold(waiting) => {
+                let asked = Asked { fate, mutation: &mutation, waiting: *waiting };
                 // Whoever decides speaks for the owner, and no name an agent chose comes between.
                 ground.writer = None;
                 match ask(&ground, candidate, asked).await? {
@@ -445,13 +445,12 @@ impl Work {
 struct Asked<'a> {
     fate: Fate,
     mutation: &'a Mutation,
-    reason: HoldReason,
-    after: Option<&'a Content>,
+    waiting: Waiting,
 }
 
 /// Lets a person decide about an item, once for each version of it.
 async fn ask(ground: &Ground<'_>, candidate: &Candidate, asked: Asked<'_>) -> Result<Step> {
-    let Asked { fate, mutation, reason, after } = asked;
+    let Asked { fate, mutation, waiting } = asked;
     let (memory, number) = (candidate.memory, candidate.number);
     let id = hold_named(&format!("{NAME}:{}:{memory}:{number}", fate.as_str()));
     if let Some(known) = ground.snapshot.hold(id).await? {
@@ -464,7 +463,7 @@ async fn ask(ground: &Ground<'_>, candidate: &Candidate, asked: Asked<'_>) -> Re
             }
         });
     }
-    let why = match &reason {
+    let why = match waiting.reason() {
         HoldReason::Rule(name) => format!("the rule '{name}' lets a person decide"),
         HoldReason::Requested
         | HoldReason::NearDuplicate(_)
@@ -472,15 +471,10 @@ async fn ask(ground: &Ground<'_>, candidate: &Candidate, asked: Asked<'_>) -> Re
         | HoldReason::SyncConflict(_)
         | HoldReason::Unhelpful => "a person decides".to_owned(),
     };
-    let lines = diff::lines(&ground.targets, mutation, after);
-    let call = Call::anonymous(PROTOCOL);
-    let mut writes = held(ground, &call, mutation, reason, lines).writes;
-    for write in &mut writes {
-        if let Write::Hold(hold) = write {
-            hold.id = id;
-            hold.reasoning = Some(format!("{}: {}", fate.as_str(), candidate.why));
-        }
-    }
+    let mut hold = ground.hold(&Call::anonymous(PROTOCOL), mutation, waiting);
+    hold.id = id;
+    hold.reasoning = Some(format!("{}: {}", fate.as_str(), candidate.why));
+    let writes = ground.held(hold).writes;
     let mut preconditions = ground.unmoved();
     preconditions.push(Precondition::Unasked(id));
     let outcome = Outcome::Held { hold: id };
