@@ -98,7 +98,7 @@ pub(crate) fn run(report: &mut Report) {
             rows.push(json!({
                 "stores": STORES, "liars": scene.liars, "liar": told(scene.liar),
                 "quorum": scene.quorum, "seed": SEED, "k": K,
-                "sweep": harms.iter().map(Harm::to_json).collect::<Vec<_>>(),
+                "sweep": harms.iter().copied().map(Harm::to_json).collect::<Vec<_>>(),
             }));
             all.push((scene, fusion, harms));
         }
@@ -128,7 +128,7 @@ pub(crate) fn run(report: &mut Report) {
 }
 
 impl Harm {
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         json!({
             "budget": self.budget, "recall_at_5": round(self.recall),
             "leak": round(self.leak), "gold_displacement": round(self.displaced),

@@ -26,7 +26,9 @@ const USER: &str = "alice";
 
 /// A store of the table: its name, the variable that says where it is, and the numbers of the
 /// scenarios that the paper's adapter for it skips; nothing is published about this server.
-const STORES: [(&str, Option<&str>, Option<&[usize]>); 6] = [
+type Store = (&'static str, Option<&'static str>, Option<&'static [usize]>);
+
+const STORES: [Store; 6] = [
     ("yore", None, None),
     ("sqlite-vec", None, Some(&[])),
     ("mem0", Some("YORE_TEST_MEM0"), Some(&[6, 7, 8])),

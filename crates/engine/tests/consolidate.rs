@@ -162,16 +162,9 @@ async fn a_dry_run_explains_each_score_and_changes_nothing() {
 
 fn rule(operation: &str, action: RuleAction, kind: Option<Kind>) -> Rule {
     Rule {
-        name: format!("about {operation}"),
-        action,
         operations: vec![operation.to_owned()],
-        agent: None,
-        source: None,
         kind,
-        label: None,
-        from_sensitivity: None,
-        words: vec![],
-        learned: false,
+        ..Rule::new(format!("about {operation}"), action)
     }
 }
 

@@ -65,7 +65,7 @@ impl Memorywire {
             agent_id: agent(&hold),
             request,
             diff: diff(changes),
-            reasoning: reasoning(&hold.reason),
+            reasoning: reasoning(&hold),
             approval_url: self.approval_url(hold.id),
         })
     }
@@ -152,12 +152,16 @@ fn diff(changes: Changes) -> Diff {
     }
 }
 
-fn reasoning(reason: &HoldReason) -> String {
-    match reason {
+fn reasoning(hold: &Hold) -> String {
+    if let Some(reasoning) = &hold.reasoning {
+        return reasoning.clone();
+    }
+    match &hold.reason {
         HoldReason::Requested => "the caller asked for approval".to_owned(),
         HoldReason::Rule(name) => format!("the rule {name} asks for approval"),
         HoldReason::NearDuplicate(memory) => format!("it looks like {}", map::id(*memory)),
         HoldReason::Contradiction(memory) => format!("it speaks against {}", map::id(*memory)),
         HoldReason::SyncConflict(memory) => format!("two sides changed {}", map::id(*memory)),
+        HoldReason::Unhelpful => "nobody has needed it".to_owned(),
     }
 }

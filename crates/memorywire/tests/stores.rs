@@ -170,7 +170,7 @@ async fn mw_123_what_waits_is_in_no_store_until_it_is_approved() {
 async fn copies(slot: &Slot) -> Vec<String> {
     let whose = Whose { agent: AGENT.to_owned(), user: None };
     let listed = slot.store().list(&whose, None).await.unwrap();
-    listed.items.into_iter().map(|record| record.content).collect()
+    listed.items.into_iter().map(|found| found.record.content).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

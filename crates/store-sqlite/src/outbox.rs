@@ -112,8 +112,6 @@ fn entry_after(conn: &Connection, seq: u64) -> rusqlite::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use proptest::collection::vec;
     use proptest::{prop_assert, prop_assert_eq, proptest};
 

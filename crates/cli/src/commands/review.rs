@@ -5,7 +5,7 @@ use serde_json::Value;
 use yore_client::api::{self, Case, Changes, Decision, Reviewed, Which};
 use yore_client::input;
 use yore_domain::HoldId;
-use yore_domain::hold::{DiffLine, HoldReason, HoldState};
+use yore_domain::hold::{DiffLine, Hold, HoldReason, HoldState};
 use yore_domain::kind::Kind;
 use yore_domain::memory::Draft;
 use yore_domain::mutation::Mutation;

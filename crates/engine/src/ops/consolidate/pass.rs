@@ -12,7 +12,7 @@ use yore_domain::audit::{Outcome, Target};
 use yore_domain::hold::{HoldReason, HoldState};
 use yore_domain::job::{Job, JobState};
 use yore_domain::kind::Kind;
-use yore_domain::memory::{Cause, Content, Memory};
+use yore_domain::memory::{Cause, Memory};
 use yore_domain::mutation::{Depth, MergeStrategy, Mutation, Patch};
 use yore_domain::{Error, HoldId, JobId, Result, Span, Timestamp, VaultId};
 use yore_policy::{Permit, Unasked};
