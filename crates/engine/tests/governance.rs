@@ -425,8 +425,39 @@ async fn mw_205_the_words_of_a_secret_stay_with_those_who_were_given_it() {
 }
 
 #[tokio::test]
+async fn mw_204_mw_205_what_is_kept_now_is_kept_of_the_past_as_well() {
+    let (vault, agent, _) = confided().await;
+    for (kept, words) in [("secret", "[redacted]"), ("health", "")] {
+        let memory = vault.holds(labelled(&format!("the alarm code is 4711 {kept}"), "home")).await;
+        let then = vault.engine.now();
+        vault.clock.advance(Span::seconds(60));
+        let before = vault.engine.history(&agent.call, memory).await.unwrap();
+        assert!(serde_json::to_string(&before).unwrap().contains("4711"), "it was no secret then");
+        let governance = Some(labelled("", kept).content.governance);
+        let change = Box::new(Relabel { governance, ..Relabel::default() });
+        let relabel = Mutation::Relabel { memory, change };
+        vault.engine.mutate(&vault.owner(), relabel, Wish::default()).await.unwrap();
+
+        let history = vault.engine.history(&agent.call, memory).await.unwrap_or_default();
+        assert!(history.iter().all(|version| version.content.body.text == words), "{history:?}");
+        let was = vault.engine.get_as_of(&agent.call, memory, then).await;
+        assert!(was.map_or(words.is_empty(), |was| was.content.body.text == words), "{kept}");
+        let asked = yore_domain::query::Filter { as_of: Some(then), ..Default::default() };
+        let page = yore_domain::query::PageRequest { limit: 10, ..Default::default() };
+        let listed = vault.engine.list(&agent.call, asked.clone(), page).await.unwrap();
+        let question = yore_domain::query::Recall { filter: asked, ..recall("the alarm code") };
+        let found = vault.engine.recall(&agent.call, question).await.unwrap();
+        for told in [json!(listed), json!(found), json!(history)] {
+            assert!(!told.to_string().contains("4711"), "{kept}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn mw_205_asking_for_a_change_does_not_tell_the_words_that_are_kept() {
-    let (vault, agent, withheld) = confided().await;
+    let (vault, _, withheld) = confided().await;
+    let verbs = Verbs::of(&[Verb::Read, Verb::Write, Verb::Derive]);
+    let agent = vault.agent(|grant| grant.verbs = verbs).await;
     let secret = vault.holds(labelled("blood type of the safe is 4711", "secret")).await;
     let revise = |memory, text: &str| {
         let body = Some(yore_domain::memory::Body { text: text.into(), structured: None });
@@ -442,7 +473,20 @@ async fn mw_205_asking_for_a_change_does_not_tell_the_words_that_are_kept() {
     let forget =
         |memory| Mutation::Forget { memories: vec![memory], depth: Depth::Tombstone, reason: None };
     let restore = Mutation::Restore { memory: secret, number: 1 };
-    for change in [forget(withheld), forget(secret), revise(withheld, "other"), restore] {
+    let own = vault.holds(labelled("what the agent knows", "home")).await;
+    let merge = |duplicate| Mutation::Merge {
+        canonical: own,
+        duplicates: vec![duplicate],
+        strategy: MergeStrategy::MergeContent,
+    };
+    for change in [
+        forget(withheld),
+        forget(secret),
+        revise(withheld, "other"),
+        restore,
+        merge(withheld),
+        merge(secret),
+    ] {
         let asked = vault.engine.mutate(&agent.call, change.clone(), wish.clone()).await;
         let Err(Error::Held { hold }) = asked else { panic!("{change:?} {asked:?}") };
         let case = vault.engine.case(&agent.call, hold).await.unwrap();

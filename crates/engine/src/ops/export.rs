@@ -99,9 +99,9 @@ async fn heads(
     let viewer = session.viewer();
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
-        let consent = standing_of(session, snapshot, filter, &memory).await?;
-        if viewer.may_take(&consent) && viewer.may_take(&memory.head.content.consent) {
-            items.extend(shown_memory(session, memory, &consent));
+        let standing = standing_of(session, snapshot, filter, &memory).await?;
+        if viewer.may_take(&standing.consent) && viewer.may_take(&memory.head.content.consent) {
+            items.extend(shown_memory(session, memory, &standing));
         }
     }
     Ok(Page { items, next: found.next })
@@ -136,8 +136,8 @@ async fn memories(
     let found = snapshot.memories(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
-        let consent = standing_of(session, snapshot, filter, &memory).await?;
-        if session.viewer().may_take(&consent) {
+        let standing = standing_of(session, snapshot, filter, &memory).await?;
+        if session.viewer().may_take(&standing.consent) {
             items.extend(whole(session, snapshot, memory).await?);
         }
     }

@@ -12,7 +12,7 @@ use yore_policy::Need;
 use yore_store::Snapshot;
 use yore_store::plan::AliasTarget;
 
-use super::shown::{shown, shown_memory, standing};
+use super::shown::{Standing, shown, shown_memory, standing};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -54,8 +54,8 @@ impl Engine {
         self.look(call, need, reference, |_, session, snapshot, wanted| {
             Box::pin(async move {
                 let memory = find(session, snapshot, wanted).await?.ok_or(Error::NotFound)?;
-                let consent = standing(session, snapshot, memory.head.memory).await?;
-                let memory = shown_memory(session, memory, &consent).ok_or(Error::NotFound)?;
+                let standing = standing(session, snapshot, memory.head.memory).await?;
+                let memory = shown_memory(session, memory, &standing).ok_or(Error::NotFound)?;
                 let trace = Trace { targets: vec![target(&memory.head)], ..Trace::default() };
                 Ok((memory, trace))
             })
@@ -71,8 +71,8 @@ impl Engine {
                 let id = memory_named(session, snapshot, *memory).await?;
                 let version = snapshot.memory_as_of(id, *at).await?;
                 let version = version.and_then(present).ok_or(Error::NotFound)?;
-                let consent = standing(session, snapshot, id).await?;
-                let version = shown(session, version, &consent).ok_or(Error::NotFound)?;
+                let standing = standing(session, snapshot, id).await?;
+                let version = shown(session, version, &standing).ok_or(Error::NotFound)?;
                 let trace = Trace { targets: vec![target(&version)], ..Trace::default() };
                 Ok((version, trace.with("as_of", true)))
             })
@@ -104,7 +104,7 @@ pub(crate) fn target(version: &Version) -> Target {
 
 /// What a caller may see of a whole chain, whose last version is the head.
 pub(super) fn shown_chain(session: &Session, versions: Vec<Version>) -> Vec<Version> {
-    let standing = versions.last().map(|head| head.content.consent.clone()).unwrap_or_default();
+    let standing = versions.last().map(|head| Standing::of(session, head)).unwrap_or_default();
     versions.into_iter().filter_map(|version| shown(session, version, &standing)).collect()
 }
 

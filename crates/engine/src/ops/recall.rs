@@ -17,7 +17,7 @@ use yore_store::{Candidate, RowKey, Search, Snapshot};
 
 use super::get::target;
 use super::prior::{hints, prior};
-use super::shown::{shown, standing};
+use super::shown::{Standing, shown, standing};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::kept::Withheld;
@@ -242,11 +242,11 @@ async fn found(
 ) -> Result<Option<Found>> {
     Ok(match loaded {
         Loaded::Memory { version, head } => {
-            let consent = match head {
-                true => version.content.consent.clone(),
+            let standing = match head {
+                true => Standing::of(session, &version),
                 false => standing(session, snapshot, version.memory).await?,
             };
-            let shown = shown(session, *version, &consent);
+            let shown = shown(session, *version, &standing);
             shown.map(|version| Found::Memory { version: Box::new(version), head })
         }
         Loaded::Message { conversation, position, message } => {

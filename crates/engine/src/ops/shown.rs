@@ -1,7 +1,8 @@
-//! What a caller is shown of a version: consent may leave members out for everyone but the owner.
+//! What a caller is shown of a version: consent may leave members out for everyone but the owner,
+//! a rule may keep it back, and a secret is shown without its words.
 //!
-//! What stands now counts for the past, too: a member that the newest version keeps inside is
-//! left out of every version before it.
+//! What stands now counts for the past, too: what the newest version keeps inside is left out of
+//! every version before it.
 
 use serde_json::{Value, json};
 use yore_domain::consent::Consent;
@@ -31,16 +32,35 @@ const REDACTED: &str = "[redacted]";
 /// What only the members that a protocol keeps beside the model could tell.
 const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 
+/// What the newest version of a memory keeps from a caller.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// What it says of consent.
+    pub(crate) consent: Consent,
+    secret: bool,
+    withheld: bool,
+}
+
+impl Standing {
+    /// Judges by a newest version.
+    pub(crate) fn of(session: &Session, head: &Version) -> Self {
+        Self {
+            consent: head.content.consent.clone(),
+            secret: is_secret_to(session.permit.principal(), &head.class()),
+            withheld: session.kept.rule(head).is_some(),
+        }
+    }
+}
+
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
-/// `standing` is what the memory's newest version says of consent.
-pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> Option<Version> {
-    if session.kept.rule(&version).is_some() {
+pub(crate) fn shown(session: &Session, version: Version, standing: &Standing) -> Option<Version> {
+    if standing.withheld || session.kept.rule(&version).is_some() {
         return None;
     }
     let viewer = session.viewer();
-    let secret = is_secret_to(session.permit.principal(), &version.class());
+    let secret = standing.secret || is_secret_to(session.permit.principal(), &version.class());
     let own = viewer.withheld(&version.content.consent);
-    let since = viewer.withheld(standing).iter().filter(|path| !own.contains(path));
+    let since = viewer.withheld(&standing.consent).iter().filter(|path| !own.contains(path));
     let mut paths: Vec<String> = own.iter().chain(since).cloned().collect();
     if secret {
         paths.extend(WORDS.iter().map(|path| (*path).to_owned()));
@@ -72,35 +92,35 @@ pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> 
 pub(crate) fn shown_memory(
     session: &Session,
     memory: Memory,
-    standing: &Consent,
+    standing: &Standing,
 ) -> Option<Memory> {
     let Memory { head, since, usage, legal_hold } = memory;
     shown(session, head, standing).map(|head| Memory { head, since, usage, legal_hold })
 }
 
-/// What the newest version of a memory says of consent. Nothing is looked up for the owner, to
-/// whom everything is shown.
+/// What the newest version of a memory keeps from a caller. Nothing is looked up for the owner,
+/// to whom everything is shown.
 pub(crate) async fn standing(
     session: &Session,
     snapshot: &dyn Snapshot,
     memory: MemoryId,
-) -> Result<Consent> {
+) -> Result<Standing> {
     if session.is_owner() {
-        return Ok(Consent::default());
+        return Ok(Standing::default());
     }
     let found = snapshot.memory(memory).await?;
-    Ok(found.map(|memory| memory.head.content.consent).unwrap_or_default())
+    Ok(found.map(|memory| Standing::of(session, &memory.head)).unwrap_or_default())
 }
 
-/// What the newest version says of consent, where a filter may have put another in its place.
+/// What the newest version keeps from a caller, where a filter may have put another in its place.
 pub(crate) async fn standing_of(
     session: &Session,
     snapshot: &dyn Snapshot,
     filter: &Filter,
     memory: &Memory,
-) -> Result<Consent> {
+) -> Result<Standing> {
     if filter.as_of.is_none() && filter.valid_at.is_none() {
-        return Ok(memory.head.content.consent.clone());
+        return Ok(Standing::of(session, &memory.head));
     }
     standing(session, snapshot, memory.head.memory).await
 }
@@ -127,8 +147,8 @@ pub(crate) async fn shown_hold(
         let found = snapshot.memory(*memory).await?;
         if !found.as_ref().is_some_and(whole) {
             hold.diff.iter_mut().for_each(|line| line.before = None);
-            // What comes back are not the agent's own words.
-            if matches!(hold.mutation, Mutation::Restore { .. }) {
+            // What comes back, or out of several, are not the agent's own words.
+            if matches!(hold.mutation, Mutation::Restore { .. } | Mutation::Merge { .. }) {
                 hold.diff.clear();
             }
         }
