@@ -119,6 +119,7 @@ pub async fn grants_and_tokens_move_the_epoch(scene: &Scene<'_>) {
         label: None,
         from_sensitivity: None,
         words: Vec::new(),
+        detects: vec![],
         learned: false,
     };
     scene.commit(vec![Write::Rule(Box::new(rule("b"))), Write::Rule(Box::new(rule("a")))]).await;
