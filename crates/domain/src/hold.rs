@@ -7,6 +7,7 @@ use crate::class::{Label, Sensitivity};
 use crate::kind::Kind;
 use crate::memory::Draft;
 use crate::mutation::{Mutation, Patch};
+use crate::sensitive::Finding;
 use crate::{GrantId, HoldId, MemoryId, Timestamp};
 
 /// Why something waits.
@@ -136,6 +137,9 @@ pub struct Rule {
     /// Words of which one occurs in the text, case folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// Sorts of secrets and personal data of which one is found in the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detects: Vec<Finding>,
     /// Whether it was learned from decisions rather than written.
     #[serde(default)]
     pub learned: bool,

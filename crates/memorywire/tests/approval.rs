@@ -17,6 +17,7 @@ fn rule(name: &str, source: Option<&str>, operation: &str) -> Rule {
         label: None,
         from_sensitivity: None,
         words: Vec::new(),
+        detects: vec![],
         learned: false,
     }
 }

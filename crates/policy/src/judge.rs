@@ -1,14 +1,16 @@
 //! Commit, hold or refuse: the one place where consent, governance and approval are decided.
 
-use yore_domain::class::Sensitivity;
+use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::Verb;
 use yore_domain::hold::{HoldReason, Rule, RuleAction};
 use yore_domain::memory::{Content, Memory, Status};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::ActorKind;
 use yore_domain::scope::Visibility;
+use yore_domain::sensitive::{Care, Finding};
 use yore_domain::{Error, Result, Timestamp};
 
+use crate::detect::findings;
 use crate::permit::Permit;
 use crate::principal::Who;
 use crate::rules;
@@ -24,6 +26,8 @@ pub struct Facts<'a> {
     pub rules: &'a [Rule],
     /// Whether the caller itself asked for approval.
     pub wants_approval: bool,
+    /// What is done about secrets and personal data.
+    pub care: Care,
     /// Who approved it, when this is a held operation being carried out.
     pub approved_by: Option<&'a str>,
 }
@@ -194,7 +198,7 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
         }
     };
     match rules::first_match(facts.rules, mutation.name(), agent, drafted) {
-        None => Verdict::Commit,
+        None => careful(facts.care, drafted),
         Some(rule) => match rule.action {
             RuleAction::Allow => Verdict::Commit,
             RuleAction::Hold => Verdict::Hold(HoldReason::Rule(rule.name.clone())),
@@ -202,6 +206,32 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
                 Verdict::Refuse(Error::forbidden(format!("the rule '{}' forbids it", rule.name)))
             }
         },
+    }
+}
+
+/// What no rule of the owner's speaks about waits if it holds what the operator wants looked at.
+fn careful(care: Care, drafted: Option<&Content>) -> Verdict {
+    let found = match (care, drafted) {
+        (Care::Hold, Some(content)) => findings(&content.body.text).into_iter().next(),
+        (Care::Hold, None) | (Care::Off | Care::Label, _) => None,
+    };
+    match found {
+        Some(found) => {
+            Verdict::Hold(HoldReason::Rule(format!("sensitive data: {}", found.as_str())))
+        }
+        None => Verdict::Commit,
+    }
+}
+
+/// Returns the labels that content gets for what is found in it, besides those it has.
+#[must_use]
+pub fn careful_labels(care: Care, content: &Content) -> Vec<Label> {
+    match care {
+        Care::Off => Vec::new(),
+        Care::Label | Care::Hold => {
+            let found = findings(&content.body.text).into_iter().map(Finding::label);
+            found.filter(|label| !content.governance.labels.contains(label)).collect()
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! of a [`Permit`]; the store asks for a permit, so a handler that forgets the check does
 //! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`mod@judge`].
 
+pub mod detect;
 pub mod evidence;
 pub mod judge;
 pub mod lens;
@@ -15,7 +16,7 @@ pub mod redact;
 mod rules;
 
 pub use evidence::{Evidence, Presented, Standing};
-pub use judge::{Facts, Verdict, judge};
+pub use judge::{Facts, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};

@@ -3,6 +3,8 @@
 use yore_domain::hold::Rule;
 use yore_domain::memory::{Content, normalised};
 
+use crate::detect::findings;
+
 /// Finds the first rule that matches; order is the owner's.
 pub(crate) fn first_match<'a>(
     rules: &'a [Rule],
@@ -25,6 +27,7 @@ fn matches(rule: &Rule, operation: &str, agent: Option<&str>, content: Option<&C
         label,
         from_sensitivity,
         words,
+        detects,
     } = rule;
     if !operations.is_empty() && !operations.iter().any(|name| name == operation) {
         return false;
@@ -48,5 +51,10 @@ fn matches(rule: &Rule, operation: &str, agent: Option<&str>, content: Option<&C
             || of_content(&|content| {
                 let text = normalised(&content.body.text);
                 words.iter().any(|word| text.contains(&normalised(word)))
+            }))
+        && (detects.is_empty()
+            || of_content(&|content| {
+                let found = findings(&content.body.text);
+                detects.iter().any(|sort| found.contains(sort))
             }))
 }
