@@ -1,5 +1,6 @@
 //! Changing memories: facts, judgement, and the plan that follows from the verdict.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
@@ -9,11 +10,11 @@ use yore_domain::audit::{Outcome, Target};
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::{Hold, HoldReason, HoldState, Rule};
-use yore_domain::memory::{Content, Memory, Relation, Version};
+use yore_domain::memory::{Content, Draft, Memory, Relation, Version};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::Provenance;
 use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
-use yore_policy::{Facts, Need, Permit, Verdict, judge};
+use yore_policy::{Facts, Need, Permit, Verdict, careful_labels, judge};
 use yore_store::snapshot::Epochs;
 use yore_store::{Precondition, Snapshot, Write};
 
@@ -252,13 +253,43 @@ impl Ground<'_> {
             after: after.as_ref(),
             rules,
             wants_approval: self.wish.approval,
+            care: self.engine.settings().care,
             approved_by,
         };
         match judge(self.permit, mutation, &facts, self.now) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Hold(reason) => Ok(Weighed::Hold(reason, after.map(Box::new))),
-            Verdict::Commit => Ok(Weighed::Commit(ops::steps(self, mutation, after).await?)),
+            Verdict::Commit => {
+                // Judged is what the caller wrote; the labels are the server's own.
+                let after = after.map(|content| self.labelled(&content).into_owned());
+                let mutation = match mutation {
+                    Mutation::Remember { draft, id } => match self.labelled(&draft.content) {
+                        Cow::Borrowed(_) => Cow::Borrowed(mutation),
+                        Cow::Owned(content) => {
+                            let draft = Box::new(Draft { content, ..(**draft).clone() });
+                            Cow::Owned(Mutation::Remember { draft, id: *id })
+                        }
+                    },
+                    Mutation::Revise { .. }
+                    | Mutation::Relabel { .. }
+                    | Mutation::Forget { .. }
+                    | Mutation::Merge { .. }
+                    | Mutation::Restore { .. } => Cow::Borrowed(mutation),
+                };
+                Ok(Weighed::Commit(ops::steps(self, &mutation, after).await?))
+            }
         }
+    }
+
+    /// Content with the labels of what is found in it.
+    pub(crate) fn labelled<'b>(&self, content: &'b Content) -> Cow<'b, Content> {
+        let labels = careful_labels(self.engine.settings().care, content);
+        if labels.is_empty() {
+            return Cow::Borrowed(content);
+        }
+        let mut content = content.clone();
+        content.governance.labels.extend(labels);
+        Cow::Owned(content)
     }
 
     /// The one target of a mutation that has one.

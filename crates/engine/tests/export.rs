@@ -158,6 +158,7 @@ async fn each_item_of_a_batch_is_judged_by_itself() {
         label: None,
         from_sensitivity: None,
         words: vec!["cheese".into()],
+        detects: vec![],
         learned: false,
     };
     vault.engine.put_rule(&vault.owner(), rule).await.unwrap();

@@ -13,6 +13,7 @@ mod export;
 mod feed;
 mod grants;
 mod hidden;
+mod imported;
 mod keep;
 mod propose;
 mod ranking;

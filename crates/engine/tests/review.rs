@@ -18,6 +18,7 @@ fn hold_everything() -> Rule {
         label: None,
         from_sensitivity: None,
         words: vec![],
+        detects: vec![],
         learned: false,
     }
 }

@@ -11,8 +11,11 @@ use yore_domain::memory::Draft;
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, HoldId, Result};
 use yore_policy::Need;
+use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
+use super::many::hold_of;
+use super::remember::{said_before, statement};
 use super::shown::shown_hold;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -123,7 +126,7 @@ impl Act for Review {
             let namespace = hold.agent.as_deref().unwrap_or_default();
             let targets = targets(snapshot, namespace, &mutation).await?;
             unmoved(&hold, &targets)?;
-            let wish = Wish { keep_duplicate: false, ..Wish::default() };
+            let wish = Wish::default();
             let ground = Ground {
                 engine,
                 permit: &session.permit,
@@ -134,6 +137,8 @@ impl Act for Review {
                 wish: &wish,
                 attempt: Attempt::Again,
             };
+            let once = Once::of(&ground, &hold, &mutation).await?;
+            let mutation = once.mutation.unwrap_or(mutation);
             let by = reviewer(session);
             let steps = match ground.weigh(&mutation, &[], Some(&by)).await? {
                 Weighed::Commit(steps) => steps,
@@ -144,6 +149,8 @@ impl Act for Review {
             let Planned { output, mut writes, mut preconditions, outcome, mut trace } = done(steps);
             hold.state = HoldState::Approved;
             hold.outcome = output.memories.first().map(|head| head.memory);
+            preconditions.extend(once.precondition);
+            writes.extend(once.name);
             trace.detail.insert("operation".into(), mutation.name().into());
             trace.detail.insert("hold".into(), hold.id.to_string().into());
             writes.push(Write::Hold(Box::new(hold.clone())));
@@ -152,6 +159,44 @@ impl Act for Review {
             let output = Reviewed { hold, done: Some(output) };
             Ok(Planned { output, writes, preconditions, outcome, trace })
         })
+    }
+}
+
+/// What makes an approved proposal say once what several proposals say.
+#[derive(Default)]
+struct Once {
+    /// What is carried out instead, when a memory says it already.
+    mutation: Option<Mutation>,
+    /// The proposal's id as a name of that memory.
+    name: Option<Write>,
+    /// What must still hold otherwise.
+    precondition: Option<Precondition>,
+}
+
+impl Once {
+    async fn of(ground: &Ground<'_>, hold: &Hold, mutation: &Mutation) -> Result<Self> {
+        let Mutation::Remember { draft, id: Some(id) } = mutation else {
+            return Ok(Self::default());
+        };
+        let namespace = hold.agent.as_deref().unwrap_or_default();
+        if hold.id != hold_of(namespace, *id) {
+            return Ok(Self::default());
+        }
+        let statement = statement(ground, &draft.content);
+        let Some(known) = said_before(ground, &draft.content, &statement).await? else {
+            return Ok(Self {
+                precondition: Some(Precondition::Unsaid(statement)),
+                ..Self::default()
+            });
+        };
+        let name = Write::Alias {
+            namespace: namespace.to_owned(),
+            name: id.to_string(),
+            target: AliasTarget::Memory(known.head.memory),
+            instead_of: None,
+        };
+        let mutation = Mutation::Remember { draft: draft.clone(), id: None };
+        Ok(Self { mutation: Some(mutation), name: Some(name), precondition: None })
     }
 }
 

@@ -29,7 +29,11 @@ const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
 /// `standing` is what the memory's newest version says of consent.
 pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> Option<Version> {
-    let viewer = session.viewer();
+    shown_to(session.viewer(), version, standing)
+}
+
+/// The same for whoever looks.
+pub(crate) fn shown_to(viewer: Viewer, version: Version, standing: &Consent) -> Option<Version> {
     let own = viewer.withheld(&version.content.consent);
     let since = viewer.withheld(standing).iter().filter(|path| !own.contains(path));
     let paths: Vec<String> = own.iter().chain(since).cloned().collect();
