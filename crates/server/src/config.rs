@@ -13,10 +13,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use yore_canon::did::Did;
 use yore_domain::query::Effort;
+use yore_domain::sensitive::Care;
 use yore_engine::Secret;
 use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
+use crate::backup::Backups;
 use crate::error::{Error, Result};
 use crate::key::KeySource;
 
@@ -38,6 +40,9 @@ pub struct Config {
     pub strict_audit: bool,
     /// Which models recall uses when the caller does not say. Default: `balanced`.
     pub effort: Effort,
+    /// What is done about secrets and personal data in what is written: `off`, `label` or `hold`.
+    /// Default: off.
+    pub sensitive: Care,
     /// Who may read `/metrics`. Default: `loopback`.
     pub metrics: Metrics,
     /// Where to listen.
@@ -54,6 +59,8 @@ pub struct Config {
     pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
+    /// Copies of the vaults that a server makes by itself.
+    pub backup: Backups,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -252,6 +259,7 @@ impl Default for Config {
             log: "info".into(),
             strict_audit: false,
             effort: Effort::default(),
+            sensitive: Care::default(),
             metrics: Metrics::default(),
             listen: Listen::default(),
             tls: Tls::default(),
@@ -260,6 +268,7 @@ impl Default for Config {
             ump: Ump::default(),
             publish: Publish::default(),
             oamp: Oamp::default(),
+            backup: Backups::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }
@@ -409,6 +418,7 @@ impl Config {
             }
         }
         self.publish.exports()?;
+        self.backup.check()?;
         if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
             return Err(Error::Config(format!(
                 "limits.depth must be 1 to {}",
