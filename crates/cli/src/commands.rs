@@ -77,7 +77,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Mcp(args) => mcp::run(Arc::clone(app), args).await,
         Command::Audit(args) => audit::run(app, args).await,
         Command::Import(args) => import::run(app, args).await,
-        Command::Export(args) => export::run(app, args).await,
+        Command::Export(args) => Box::pin(export::run(app, args)).await,
         Command::Sync(args) => sync::run(app, args).await,
         Command::Publish(args) => publish::run(app, args).await,
         Command::Conformance(args) => Box::pin(conformance::run(app, args)).await,

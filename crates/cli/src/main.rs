@@ -9,6 +9,7 @@
 //! `failure.rs` (the documented exit codes).
 
 mod app;
+mod archive;
 mod args;
 mod asking;
 mod authority;
@@ -25,6 +26,7 @@ mod memorywire;
 mod mutated;
 mod output;
 mod passphrase;
+mod password;
 mod prefix;
 mod probe;
 mod progress;

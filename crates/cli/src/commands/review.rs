@@ -9,6 +9,7 @@ use yore_domain::hold::{Hold, HoldReason, HoldState, Rule, RuleAction};
 use yore_domain::kind::Kind;
 use yore_domain::memory::Draft;
 use yore_domain::mutation::Mutation;
+use yore_domain::sensitive::Finding;
 
 use crate::app::{App, Session};
 use crate::failure::{Failure, Result};
@@ -114,6 +115,16 @@ struct NewRule {
     /// Words of which one occurs in the text
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     words: Vec<String>,
+    /// Sorts of which one is found in the text: secret, card, iban, email, phone, national-id
+    #[arg(long, value_delimiter = ',', value_name = "SORT", value_parser = finding)]
+    detects: Vec<Finding>,
+}
+
+fn finding(text: &str) -> Result<Finding, String> {
+    Finding::parse(text).ok_or_else(|| {
+        let sorts: Vec<&str> = Finding::ALL.iter().map(|sort| sort.as_str()).collect();
+        format!("must be one of {}", sorts.join(", "))
+    })
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -318,6 +329,10 @@ fn conditions(rule: &Rule) -> String {
     if !rule.words.is_empty() {
         parts.push(format!("says {}", rule.words.join(" or ")));
     }
+    if !rule.detects.is_empty() {
+        let sorts: Vec<&str> = rule.detects.iter().map(|sort| sort.as_str()).collect();
+        parts.push(format!("holds {}", sorts.join(" or ")));
+    }
     if parts.is_empty() { "every write".to_owned() } else { parts.join(", ") }
 }
 
@@ -336,6 +351,7 @@ fn rule_from(new: NewRule) -> Rule {
         label: new.label,
         from_sensitivity: new.from_sensitivity,
         words: new.words,
+        detects: new.detects,
         learned: false,
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod archives;
+mod backups;
 mod bad_input;
 mod capability;
 mod common;
