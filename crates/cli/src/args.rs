@@ -126,6 +126,8 @@ pub(crate) enum Command {
     Expire(commands::expire::Args),
     /// Take memories out of recall, or erase them for good
     Forget(commands::forget::Args),
+    /// Erase messages, conversations, memories or everything, and let nothing bring it back
+    Delete(Box<commands::delete::Args>),
     /// Take back what an agent did
     Undo(commands::undo::Args),
     /// Report how a memory fared when it was used

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod connect;
 pub(crate) mod context;
+pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod expire;
 pub(crate) mod export;
@@ -60,6 +61,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Revise(args) => revise::run(app, *args).await,
         Command::Merge(args) => merge::run(app, args).await,
         Command::Expire(args) => expire::run(app, args).await,
+        Command::Delete(args) => delete::run(app, *args).await,
         Command::Forget(args) => forget::run(app, args).await,
         Command::Undo(args) => undo::run(app, args).await,
         Command::Feedback(args) => feedback::run(app, args).await,

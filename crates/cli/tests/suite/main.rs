@@ -7,6 +7,7 @@ mod bad_input;
 mod capability;
 mod common;
 mod daemon;
+mod deleting;
 mod disk;
 mod exports;
 mod first_use;
