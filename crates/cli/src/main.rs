@@ -83,7 +83,8 @@ fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result {
     let stays = matches!(&cli.command, Command::Mcp(_))
-        || matches!(&cli.command, Command::Sync(args) if args.watch);
+        || matches!(&cli.command, Command::Sync(args) if args.watch)
+        || matches!(&cli.command, Command::Watch(args) if args.stays());
     let stay = if stays { Stay::Long } else { Stay::Short };
     let app = Arc::new(App::new(cli.global, stay));
     let done = Box::pin(commands::run(&app, cli.command)).await;

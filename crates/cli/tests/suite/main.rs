@@ -24,4 +24,5 @@ mod procedures;
 mod published;
 mod shape;
 mod sight;
+mod sources;
 mod stores;
