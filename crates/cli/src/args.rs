@@ -104,6 +104,8 @@ pub(crate) enum Command {
     Connect(commands::connect::Args),
     /// Speak MCP on standard input and output, for an agent host that starts it
     Mcp(commands::mcp::Args),
+    /// Forward to a provider of models, and record what is said
+    Proxy(commands::proxy::Args),
     /// Store something worth remembering
     Remember(Box<commands::remember::Args>),
     /// Find what answers a question

@@ -25,6 +25,7 @@ pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod procedure;
+pub(crate) mod proxy;
 pub(crate) mod publish;
 pub(crate) mod recall;
 pub(crate) mod recover;
@@ -76,6 +77,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Key(args) => key::run(app, args).await,
         Command::Job(args) => job::run(app, args).await,
         Command::Watch(args) => watch::run(app, args).await,
+        Command::Proxy(args) => proxy::run(app, args).await,
         Command::Mcp(args) => mcp::run(Arc::clone(app), args).await,
         Command::Audit(args) => audit::run(app, args).await,
         Command::Import(args) => import::run(app, args).await,

@@ -30,6 +30,7 @@ mod password;
 mod prefix;
 mod probe;
 mod progress;
+mod proxy;
 mod show;
 mod source;
 mod ump;
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result {
-    let stays = matches!(&cli.command, Command::Mcp(_))
+    let stays = matches!(&cli.command, Command::Mcp(_) | Command::Proxy(_))
         || matches!(&cli.command, Command::Sync(args) if args.watch)
         || matches!(&cli.command, Command::Watch(args) if args.stays());
     let stay = if stays { Stay::Long } else { Stay::Short };

@@ -21,6 +21,7 @@ mod many_clients;
 mod portable;
 mod probe;
 mod procedures;
+mod proxying;
 mod published;
 mod shape;
 mod sight;
