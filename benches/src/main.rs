@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand};
 
 mod corpus;
 mod engine;
+mod import;
 mod limits;
 mod mcp;
 mod meter;
@@ -40,6 +41,8 @@ struct Cli {
 enum Command {
     /// Measure writes, recalls, memory and start against their bars.
     Engine(engine::Arguments),
+    /// Measure the import of a large export, and of the same one again.
+    Import(import::Arguments),
     /// Open a vault, recall once and say what that took: one half of the cold start.
     #[command(hide = true)]
     Child(process::Arguments),
@@ -48,6 +51,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(arguments) => engine::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Child(arguments) => process::child(&arguments),
     };
     match done {

@@ -32,7 +32,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("uamp", PROTOCOL),
     ("server", ASSEMBLY),
     ("cli", ASSEMBLY_AND_SERVER),
-    ("bench", &["domain", "kernels", "embed", "index", "store-sqlite", "engine", "http", "oamp"]),
+    (
+        "bench",
+        &[
+            "domain",
+            "kernels",
+            "embed",
+            "index",
+            "store-sqlite",
+            "engine",
+            "archive",
+            "http",
+            "oamp",
+        ],
+    ),
     ("tests", ASSEMBLY_AND_SERVER),
     ("xtask", &["kernels"]),
 ];
