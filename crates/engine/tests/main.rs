@@ -16,6 +16,7 @@ mod feed;
 mod governance;
 mod grants;
 mod hidden;
+mod imported;
 mod interleaved;
 mod keep;
 mod propose;

@@ -11,13 +11,14 @@ pub mod evidence;
 pub mod judge;
 pub mod learning;
 pub mod lens;
+pub mod orders;
 pub mod permit;
 pub mod principal;
 pub mod redact;
 pub mod rules;
 
 pub use evidence::{Evidence, Presented, Standing};
-pub use judge::{Facts, Unasked, Verdict, judge};
+pub use judge::{Facts, Unasked, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};

@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 use yore_canon::did::Did;
 use yore_domain::Span;
 use yore_domain::query::Effort;
+use yore_domain::sensitive::Care;
 use yore_engine::{Consolidating, Secret};
 use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
+use crate::backup::Backups;
 use crate::error::{Error, Result};
 use crate::key::KeySource;
 
@@ -39,6 +41,9 @@ pub struct Config {
     pub strict_audit: bool,
     /// Which models recall uses when the caller does not say. Default: `balanced`.
     pub effort: Effort,
+    /// What is done about secrets and personal data in what is written: `off`, `label` or `hold`.
+    /// Default: off.
+    pub sensitive: Care,
     /// Who may read `/metrics`. Default: `loopback`.
     pub metrics: Metrics,
     /// Where to listen.
@@ -59,6 +64,8 @@ pub struct Config {
     pub oamp: Oamp,
     /// What concerns memorywire alone.
     pub memorywire: Memorywire,
+    /// Copies of the vaults that a server makes by itself.
+    pub backup: Backups,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -312,6 +319,7 @@ impl Default for Config {
             log: "info".into(),
             strict_audit: false,
             effort: Effort::default(),
+            sensitive: Care::default(),
             metrics: Metrics::default(),
             listen: Listen::default(),
             tls: Tls::default(),
@@ -322,6 +330,7 @@ impl Default for Config {
             publish: Publish::default(),
             oamp: Oamp::default(),
             memorywire: Memorywire::default(),
+            backup: Backups::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }
@@ -472,6 +481,7 @@ impl Config {
         }
         self.publish.exports()?;
         self.consolidation.settings()?;
+        self.backup.check()?;
         if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
             return Err(Error::Config(format!(
                 "limits.depth must be 1 to {}",

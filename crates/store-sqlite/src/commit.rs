@@ -3,6 +3,7 @@
 mod books;
 mod conversation;
 mod erase;
+mod ledger;
 mod memory;
 mod words;
 
@@ -263,6 +264,7 @@ impl Commit<'_> {
             Write::EraseMessage(id, message) => {
                 return Ok(Some(self.erase_messages(*id, Some(*message))?));
             }
+            Write::Bury(grave) => self.bury(*grave)?,
             Write::BlobChunk { blob, number, bytes, complete } => {
                 self.blob_chunk(*blob, *number, bytes, *complete)?;
             }

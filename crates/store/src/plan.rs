@@ -169,6 +169,8 @@ pub enum Write {
     EraseConversation(ConversationId),
     /// Removes one message for good.
     EraseMessage(ConversationId, MessageId),
+    /// Notes that something was erased elsewhere, so that nothing brings it back here.
+    Bury(Grave),
     /// Stores a piece of an attachment.
     BlobChunk {
         /// The hash of the whole.
@@ -254,6 +256,17 @@ pub enum Write {
         /// The vault.
         vault: VaultId,
     },
+}
+
+/// What was erased: its name alone, never a word of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grave {
+    /// A memory.
+    Memory(MemoryId),
+    /// A conversation with everything in it.
+    Conversation(ConversationId),
+    /// One message.
+    Message(ConversationId, MessageId),
 }
 
 /// What an alias names.
@@ -360,6 +373,7 @@ impl Write {
             | Self::LegalHold { .. }
             | Self::Alias { .. }
             | Self::Vector { .. }
+            | Self::Bury(_)
             | Self::BlobChunk { .. }
             | Self::BlobNamed { .. }
             | Self::Token(_)

@@ -20,7 +20,7 @@ use yore_domain::{
 };
 
 use crate::Answer;
-use crate::plan::{AliasTarget, Operation};
+use crate::plan::{AliasTarget, Grave, Operation};
 use crate::search::{Candidate, RowKey, Search};
 
 /// A consistent view of one vault through one lens.
@@ -84,6 +84,10 @@ pub trait Snapshot: Send + Sync {
         conversation: ConversationId,
         id: MessageId,
     ) -> Answer<'_, Option<(u64, Message)>>;
+    /// Returns what was erased under a name of a namespace.
+    fn buried<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Buried>;
+    /// Lists what was erased and when, oldest first; owner only.
+    fn graves(&self) -> Answer<'_, Vec<(Grave, Timestamp)>>;
     /// Returns the size of a complete attachment that a visible message or memory names.
     fn blob(&self, blob: BlobHash) -> Answer<'_, Option<u64>>;
     /// Returns one piece of it.
@@ -151,6 +155,15 @@ pub trait Snapshot: Send + Sync {
     fn letter<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Letter>>;
     /// Lists the letters of an inbox that are not acknowledged, in order.
     fn letters<'a>(&'a self, inbox: &'a str, limit: usize) -> Answer<'a, Vec<Letter>>;
+}
+
+/// What was erased under one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buried {
+    /// Whether everything was.
+    pub whole: bool,
+    /// The messages that were erased one by one.
+    pub messages: Vec<MessageId>,
 }
 
 /// A row that a search named.

@@ -42,6 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "store-sqlite",
             "engine",
             "router",
+            "archive",
             "http",
             "memorywire",
             "oamp",

@@ -34,10 +34,19 @@ const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
 /// `standing` is what the memory's newest version says of consent.
 pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> Option<Version> {
+    shown_to(session, session.viewer(), version, standing)
+}
+
+/// The same for whoever the caller hands it on to. What is kept from the caller is never shown.
+pub(crate) fn shown_to(
+    session: &Session,
+    viewer: Viewer,
+    version: Version,
+    standing: &Consent,
+) -> Option<Version> {
     if session.kept.rule(&version).is_some() {
         return None;
     }
-    let viewer = session.viewer();
     let secret = is_secret_to(session.permit.principal(), &version.class());
     let own = viewer.withheld(&version.content.consent);
     let since = viewer.withheld(standing).iter().filter(|path| !own.contains(path));
