@@ -161,7 +161,7 @@ fn agree(one: &Memory, other: &Memory) -> bool {
 }
 
 fn ordered(one: Memory, other: Memory) -> (Memory, Memory) {
-    let key = |memory: &Memory| (memory.since, memory.head.memory);
+    let key = |memory: &Memory| (memory.head.time.created, memory.since, memory.head.memory);
     if key(&one) <= key(&other) { (one, other) } else { (other, one) }
 }
 

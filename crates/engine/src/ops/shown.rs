@@ -125,6 +125,8 @@ pub(crate) async fn shown_hold(
     if viewer == Viewer::Own {
         return Ok(hold);
     }
+    // It names the most telling word of the memory.
+    hold.cluster = None;
     let whole = |memory: &Memory| {
         viewer.withheld(&memory.head.content.consent).is_empty()
             && session.kept.rule(&memory.head).is_none()
