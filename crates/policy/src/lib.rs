@@ -6,6 +6,7 @@
 //! of a [`Permit`]; the store asks for a permit, so a handler that forgets the check does
 //! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`mod@judge`].
 
+pub mod elsewhere;
 pub mod evidence;
 pub mod judge;
 pub mod lens;
