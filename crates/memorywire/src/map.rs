@@ -65,6 +65,8 @@ pub(crate) fn hit(version: &Version, score: f32, viewer: Viewer) -> Option<Hit> 
         user_id: content.scope.user.clone(),
         source: content.provenance.source.clone(),
         expires_at: content.lifecycle.expires.map(Timestamp::millis),
+        last_recalled_at: None,
+        envelope: None,
     })
 }
 

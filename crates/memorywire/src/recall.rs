@@ -25,12 +25,13 @@ impl Memorywire {
             Some(narrowed) => self.hits(call, &speaker, &request, &narrowed).await?,
             None => Vec::new(),
         };
-        let results = self.fused(call, &speaker, &request, results).await?;
+        let together = self.together(call, &speaker, &request, results).await?;
         Ok(Recalled {
-            results,
+            results: self.signed(call, &request, together.hits).await?,
             fusion_used: request.fusion,
             stores_queried: self.asked(call).await?,
             latency_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            stores: request.report.then_some(together.stores),
         })
     }
 
@@ -54,7 +55,7 @@ impl Memorywire {
         request: &Recall,
         narrowed: &Narrowed,
     ) -> Result<Vec<Hit>> {
-        let most = self.wanted(request.k as usize);
+        let most = self.wanted(request);
         let question = Question {
             query: request.query.clone(),
             corpus: Corpus::Memories,

@@ -4,6 +4,7 @@
 //! of a recall. Their schemas demand of an answer what the protocol demands, which is less than
 //! what is always there. No error repeats a value.
 
+mod look;
 mod read;
 pub mod record;
 mod recover;
@@ -13,10 +14,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use yore_domain::{Error, Result, limits};
+use yore_router::envelope::Envelope;
 
+pub use look::{List, Listed, Near, Neighbour, Neighbours};
 pub(crate) use read::read;
 pub use recover::{Deed, Recover, Recovered, Restore, Restored};
-pub use word::{Action, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
+pub use word::{Action, Answered, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
 
 /// Members of a document.
 pub type Object = Map<String, Value>;
@@ -24,7 +27,9 @@ pub type Object = Map<String, Value>;
 /// Results of a recall when the caller does not say.
 const RESULTS: u32 = 5;
 /// The furthest a recall may hop.
-const HOPS: u8 = 3;
+const HOPS: u8 = yore_engine::HOPS;
+/// The most stores a recall may demand agreement of.
+const STORES: u32 = 100;
 
 /// Stores what an agent learned.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -89,6 +94,17 @@ pub struct Recall {
     pub filter: Option<Object>,
     /// Only what was made in the last so many days.
     pub fresher_than_days: Option<u64>,
+    /// How many stores must have a memory before it counts.
+    #[serde(default = "one_store")]
+    #[schemars(range(min = 1, max = 100))]
+    pub quorum_k: u32,
+    /// Sign every result, for a store of this name: the one under which the asker knows this
+    /// server.
+    #[schemars(length(min = 1, max = 256))]
+    pub sign_as: Option<String>,
+    /// Whether the answer says how each store did.
+    #[serde(default)]
+    pub report: bool,
 }
 
 /// Takes memories out of recall, or removes them for good.
@@ -200,6 +216,20 @@ pub struct Recalled {
     pub stores_queried: Vec<String>,
     /// How long it took.
     pub latency_ms: u64,
+    /// How each store did, where the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stores: Option<Vec<StoreStatus>>,
+}
+
+/// How a store did in a recall.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoreStatus {
+    /// The store.
+    pub store: String,
+    /// Whether it answered.
+    pub status: Answered,
+    /// How many of its memories were weighed.
+    pub count: u64,
 }
 
 /// One result of a recall.
@@ -241,6 +271,12 @@ pub struct Hit {
     /// From when it is no longer recalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
+    /// When it was last recalled, where results are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_recalled_at: Option<i64>,
+    /// This server's signature under it, where the request asks for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Envelope>,
 }
 
 /// What became of a forget.
@@ -308,6 +344,10 @@ fn some_results() -> u32 {
     RESULTS
 }
 
+fn one_store() -> u32 {
+    1
+}
+
 impl Remember {
     /// Checks what the schema says beyond the types.
     pub(crate) fn check(&self) -> Result<()> {
@@ -326,6 +366,12 @@ impl Recall {
         }
         if self.hops > HOPS {
             return Err(Error::invalid("hops", "must be from 0 to 3"));
+        }
+        if !(1..=STORES).contains(&self.quorum_k) {
+            return Err(Error::invalid("quorum_k", "must be from 1 to 100"));
+        }
+        if self.sign_as.as_ref().is_some_and(|it| it.is_empty() || it.len() > limits::NAME_BYTES) {
+            return Err(Error::invalid("sign_as", "must be 1 to 256 bytes"));
         }
         Ok(())
     }
