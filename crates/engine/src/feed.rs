@@ -78,6 +78,17 @@ impl Engine {
         })))
     }
 
+    /// Returns the number of the newest change, to the owner: it tells how much happens.
+    pub async fn last_change(&self, call: &Call) -> Result<Seq> {
+        let session = self.enter_again(call, need()).await?;
+        if !session.is_owner() {
+            return Err(Error::forbidden("only the owner learns how much happens"));
+        }
+        let last = self.store().watch(&session.permit).await?;
+        let newest = *last.borrow();
+        Ok(newest)
+    }
+
     /// Returns a call that was believed once, to be made again. A proof of the master key lives
     /// a minute and cannot be revoked, so it is made anew; everything else is looked up again.
     pub(crate) fn renewed(&self, call: &Call) -> Call {

@@ -46,12 +46,14 @@ pub use ops::consolidate::{
 pub use ops::context::Context;
 pub use ops::converse::Conversed;
 pub use ops::decide_all::{Decided, Which};
+pub use ops::elsewhere::ForgottenElsewhere;
 pub use ops::expire::{Among, Expired};
 pub use ops::export::{CONVERSATIONS, Hands, Item};
 pub use ops::get::Reference;
 pub use ops::grants::{Extension, GrantRequest, Issued, grant_named};
 pub use ops::identify::{Caller, Identity};
 pub use ops::import::{Imported, fingerprint};
+pub use ops::neighbours::{HOPS, Neighbour};
 pub use ops::propose::{Proposal, Proposed};
 pub use ops::recall::{Found, Hit, Recalled};
 pub use ops::review::{Decision, Reviewed};

@@ -27,6 +27,7 @@ pub mod list;
 pub mod locate;
 pub(crate) mod many;
 mod merge;
+pub mod neighbours;
 mod prior;
 pub mod profile;
 pub mod propose;

@@ -96,7 +96,11 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             }
             afterwards(permit, facts)
         }
-        Mutation::Relabel { .. } | Mutation::Restore { .. } => afterwards(permit, facts),
+        Mutation::Relabel { .. } => afterwards(permit, facts),
+        Mutation::Restore { .. } => {
+            not_relabelled(permit, facts)?;
+            afterwards(permit, facts)
+        }
         Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => Ok(()),
         Mutation::Forget { depth: Depth::Erase, .. } => {
             if !permit.allows(Verb::Erase) {
@@ -129,6 +133,19 @@ fn afterwards(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
     let Some(after) = facts.after else { return Ok(()) };
     content(permit, after)?;
     no_wider(permit, &facts.targets, after)
+}
+
+/// What was relabelled since may not come back as it was, unless the owner or a service wants it.
+fn not_relabelled(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
+    if permit.principal().agent().is_none() {
+        return Ok(());
+    }
+    let (Some(after), Some(target)) = (facts.after, facts.targets.first()) else { return Ok(()) };
+    let before = &target.head.content;
+    if after.governance != before.governance || after.scope != before.scope {
+        return Err(Error::forbidden("who may see it was changed since"));
+    }
+    Ok(())
 }
 
 /// Only the owner lifts consent or opens to more eyes what was closed to them: what an agent

@@ -7,6 +7,7 @@
 //! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`mod@judge`].
 
 pub mod detect;
+pub mod elsewhere;
 pub mod evidence;
 pub mod judge;
 pub mod learning;

@@ -53,7 +53,8 @@ pub trait Snapshot: Send + Sync {
     fn said<'a>(&'a self, statement: &'a str) -> Answer<'a, Option<MemoryId>>;
     /// Returns live memories whose retention or expiry has passed.
     fn ended(&self, now: Timestamp, limit: usize) -> Answer<'_, Vec<MemoryId>>;
-    /// Returns memories that relate to this one, or that this one relates to.
+    /// Returns memories that relate to this one, that this one relates to, or that relate to the
+    /// same entity.
     fn related(&self, id: MemoryId) -> Answer<'_, Vec<MemoryId>>;
 
     /// Gathers candidates.

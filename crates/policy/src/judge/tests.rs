@@ -127,6 +127,24 @@ fn an_agent_takes_back_alone_only_what_it_put_aside_itself() {
 }
 
 #[test]
+fn what_was_relabelled_since_comes_back_for_no_agent() {
+    let gone = memory(Draft::text("a"));
+    let back = Mutation::Restore { memory: gone.head.memory, number: 1 };
+    let changes: [fn(&mut Content); 2] = [
+        |after| after.governance.labels = vec![Label::new("work").unwrap()],
+        |after| after.scope.agent = Some("another".to_owned()),
+    ];
+    for change in changes {
+        let mut after = gone.head.content.clone();
+        change(&mut after);
+        let facts = Facts { targets: vec![&gone], after: Some(&after), ..Facts::default() };
+        let verdict = judge(&permit(&writer()), &back, &facts, NOW);
+        assert!(matches!(verdict, Verdict::Refuse(Error::Forbidden { .. })), "{verdict:?}");
+        assert!(matches!(judge(&permit(&owner()), &back, &facts, NOW), Verdict::Commit));
+    }
+}
+
+#[test]
 fn erasing_needs_its_own_verb_and_no_legal_hold() {
     let mut held = memory(Draft::text("a"));
     let erase =
