@@ -1,19 +1,24 @@
 //! One file per operation. Mutations are planned here; everything else runs by itself.
 
+pub mod amend;
 pub mod attach;
 pub mod audit;
 pub mod batch;
+pub mod begin;
 pub mod chain;
+pub mod changes;
 pub mod context;
 pub mod converse;
 pub(crate) mod diff;
 pub mod elsewhere;
+pub mod erased;
 pub mod expire;
 pub mod export;
 pub mod feedback;
 mod forget;
 pub mod get;
 pub mod grants;
+pub mod hold_talk;
 pub mod identify;
 pub mod import;
 pub mod keep;
@@ -32,9 +37,14 @@ mod restore;
 pub mod review;
 mod revise;
 pub mod rules;
+pub mod say;
+pub mod search;
 mod shown;
+pub mod takeout;
+pub mod talk;
 pub mod tokens;
 pub mod undo;
+pub mod work;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

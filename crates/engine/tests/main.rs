@@ -21,4 +21,5 @@ mod remember;
 mod review;
 mod stated;
 mod support;
+mod talks;
 mod undo;

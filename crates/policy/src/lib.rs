@@ -13,9 +13,11 @@ pub mod permit;
 pub mod principal;
 pub mod redact;
 mod rules;
+pub mod talk;
 
 pub use evidence::{Evidence, Presented, Standing};
 pub use judge::{Facts, Verdict, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};
+pub use talk::{Protection, may_erase};

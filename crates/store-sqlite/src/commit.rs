@@ -209,6 +209,7 @@ impl Commit<'_> {
                     .is_some()
                     == *exists,
             ),
+            Precondition::Talk(head, extent) => ("conversation", self.is_talk(head, *extent)?),
         };
         if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
     }

@@ -15,9 +15,11 @@ pub(crate) enum Schema {
     Catalog,
 }
 
-const VAULT: &[&str] = &[include_str!("schema/vault.sql")];
-const CATALOG: &[&str] =
-    &[concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql"))];
+const VAULT: &[&str] = &[include_str!("schema/vault.sql"), include_str!("schema/gone.sql")];
+const CATALOG: &[&str] = &[
+    concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql")),
+    include_str!("schema/gone.sql"),
+];
 
 /// Brings a file to the newest schema, each step in its own transaction.
 pub(crate) fn migrate(conn: &mut Connection, schema: Schema, path: &Path) -> Result<()> {

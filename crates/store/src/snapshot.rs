@@ -1,5 +1,7 @@
 //! Reading a vault. Whatever a lens hides is absent here, in every method alike.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,6 +73,11 @@ pub trait Snapshot: Send + Sync {
         filter: &'a Filter,
         page: &'a PageRequest,
     ) -> Answer<'a, Page<(Conversation, u64)>>;
+    /// Returns which messages a conversation has, without reading them.
+    fn extent(&self, id: ConversationId) -> Answer<'_, Option<Extent>>;
+    /// Returns what of a conversation was removed for good: messages, or all of it. Whoever has
+    /// a lens that hides anything is told nothing.
+    fn gone(&self, id: ConversationId) -> Answer<'_, Gone>;
     /// Returns messages from a position on, in order.
     fn messages(
         &self,
@@ -172,6 +179,28 @@ pub enum Loaded {
         /// The message.
         message: Box<Message>,
     },
+}
+
+/// What of a conversation was removed for good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Whether all of it was, at least once.
+    pub whole: bool,
+    /// Messages that were removed one by one.
+    pub messages: BTreeSet<MessageId>,
+}
+
+/// Which messages a conversation has: two extents are equal only if the messages are the same.
+///
+/// It must not leave the server: `last` counts messages of the whole vault, hidden ones too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// How many there are.
+    pub messages: u64,
+    /// How many of them lie on branches that were left.
+    pub off_path: u64,
+    /// The number of the newest one; numbers are never used again.
+    pub last: u64,
 }
 
 /// Numbers that change whenever grants or rules do.

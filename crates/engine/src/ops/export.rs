@@ -8,13 +8,14 @@ use yore_domain::grant::{Verb, Verbs};
 use yore_domain::memory::{Memory, Status, Version};
 use yore_domain::profile::Profile;
 use yore_domain::query::{Filter, Order, Page, PageRequest, Position};
-use yore_domain::{ConversationId, MemoryId, Result, Timestamp, limits};
+use yore_domain::{ConversationId, MemoryId, Result, Timestamp};
 use yore_policy::Need;
 use yore_store::Snapshot;
 
 use super::get::shown_chain;
 use super::list::bounded;
 use super::shown::{shown_memory, standing_of};
+use super::talk::{Talk, whole as whole_talk};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -145,7 +146,11 @@ async fn memories(
 }
 
 /// A memory with every version that may leave.
-async fn whole(session: &Session, snapshot: &dyn Snapshot, memory: Memory) -> Result<Option<Item>> {
+pub(super) async fn whole(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    memory: Memory,
+) -> Result<Option<Item>> {
     let mut versions = shown_chain(session, snapshot.history(memory.head.memory).await?);
     versions.retain(|version: &Version| {
         version.status != Status::Erased && session.viewer().may_take(&version.content.consent)
@@ -161,17 +166,9 @@ async fn conversations(
 ) -> Result<Page<Item>> {
     let found = snapshot.conversations(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
-    for (conversation, count) in found.items {
-        let mut messages = Vec::new();
-        while (messages.len() as u64) < count {
-            let from = messages.len() as u64;
-            let some = snapshot.messages(conversation.id, from, limits::PAGE).await?;
-            if some.is_empty() {
-                break;
-            }
-            messages.extend(some);
-        }
-        items.push(Item::Conversation { conversation: Box::new(conversation), messages });
+    for (conversation, _) in found.items {
+        let Talk { head, messages } = whole_talk(snapshot, conversation.id).await?;
+        items.push(Item::Conversation { conversation: Box::new(head), messages });
     }
     if found.next.is_none()
         && session.is_owner()

@@ -301,7 +301,13 @@ impl Batch<'_> {
         if !self.seen.insert(head.id.bytes()) {
             return Err(Error::invalid("id", "the batch holds the conversation twice"));
         }
-        let planned = append(self.engine, self.session, self.snapshot, head, messages).await?;
+        let gone = self.snapshot.gone(head.id).await?;
+        if gone.whole && self.snapshot.conversation(head.id).await?.is_none() {
+            return Err(Error::consent("it was deleted here"));
+        }
+        let kept = |message: &&Message| !gone.messages.contains(&message.id);
+        let messages: Vec<Message> = messages.iter().filter(kept).cloned().collect();
+        let planned = append(self.engine, self.session, self.snapshot, head, &messages).await?;
         let fresh = planned
             .preconditions
             .iter()

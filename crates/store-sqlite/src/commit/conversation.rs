@@ -4,12 +4,14 @@ use rusqlite::OptionalExtension as _;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::{BlobHash, ConversationId, Error, MessageId};
 use yore_store::plan::{Before, Indexing};
+use yore_store::snapshot::Extent;
 
 use super::memory::Columns;
 use super::{Commit, missing};
 use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::Effect;
+use crate::snapshot::extent_of;
 
 impl Commit<'_> {
     fn conversation_row(&self, id: ConversationId) -> Result<Option<(i64, u32)>> {
@@ -18,6 +20,15 @@ impl Commit<'_> {
             .prepare_cached("SELECT row, class FROM conversation WHERE id = ?1")?
             .query_row([id.bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?)
+    }
+
+    /// Whether a conversation has this head and these messages.
+    pub(super) fn is_talk(&self, head: &Conversation, extent: Extent) -> Result<bool> {
+        let data: Option<String> =
+            self.one("SELECT data FROM conversation WHERE id = ?1", [head.id.bytes()])?;
+        let Some(data) = data else { return Ok(false) };
+        let found = extent_of(self.conn, head.id)?.map(|(_, found)| found);
+        Ok(found == Some(extent) && serde_json::from_str::<Conversation>(&data)? == *head)
     }
 
     fn seen(&self, class: u32) -> Before {
@@ -139,6 +150,11 @@ impl Commit<'_> {
             self.run("DELETE FROM alias WHERE kind = 2 AND target = ?1", [id.bytes()])?;
             self.run("DELETE FROM conversation WHERE row = ?1", [conversation_row])?;
         }
+        let which = message.map_or_else(Vec::new, |message| message.bytes().to_vec());
+        self.run(
+            "INSERT OR REPLACE INTO gone (conversation, message, at) VALUES (?1, ?2, ?3)",
+            (id.bytes(), which, self.at.micros()),
+        )?;
         self.drop_unused_blobs()?;
         self.erased = true;
         self.effects.push(Effect::MessagesErased {
