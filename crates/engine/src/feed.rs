@@ -113,7 +113,7 @@ impl Engine {
         Ok(Seq(self.turned(u64::from_be_bytes(hidden), [3, 2, 1, 0])))
     }
 
-    fn cursor(&self, seq: Seq) -> String {
+    pub(crate) fn cursor(&self, seq: Seq) -> String {
         let hidden = self.turned(seq.0, [0, 1, 2, 3]).to_be_bytes();
         base64url(&[&hidden[..], &self.proof(&hidden)].concat())
     }
@@ -199,7 +199,11 @@ impl Feed {
 }
 
 /// What a subscriber is told of a change, if anything.
-async fn told(session: &Session, snapshot: &dyn Snapshot, change: Change) -> Result<Option<What>> {
+pub(crate) async fn told(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    change: Change,
+) -> Result<Option<What>> {
     let lens = session.permit.lens();
     let what = change.what;
     if let What::Hold { hold } = &what {

@@ -156,7 +156,8 @@ impl Act for Mutate {
                     verbs.push(Verb::Derive);
                 }
             }
-            Mutation::Forget { depth: Depth::Erase, .. } => verbs.push(Verb::Erase),
+            // Removing for good is a verb of its own: who may only remove may not write.
+            Mutation::Forget { depth: Depth::Erase, .. } => verbs = vec![Verb::Erase],
             Mutation::Revise { patch, .. } => {
                 let relations = patch.relations.as_deref().unwrap_or_default();
                 if rests(relations, patch.provenance.as_ref()) {

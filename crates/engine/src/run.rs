@@ -237,6 +237,12 @@ impl<T> Planned<T> {
         }
     }
 
+    /// The same with another answer.
+    pub(crate) fn map<U>(self, output: U) -> Planned<U> {
+        let Self { writes, preconditions, outcome, trace, .. } = self;
+        Planned { output, writes, preconditions, outcome, trace }
+    }
+
     /// The same with a trace.
     pub(crate) fn traced(mut self, trace: Trace) -> Self {
         self.trace = trace;

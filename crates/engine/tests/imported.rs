@@ -146,7 +146,7 @@ async fn exactly_what_came_in_is_told_by_its_fingerprint() {
     let more = self::talk(1).1;
     talk.1.extend(more);
     assert_eq!(vault.engine.imported(&owner, vec![print(&talk)]).await.unwrap(), [false]);
-    vault.engine.erase_conversation(&owner, talk.0.id).await.unwrap();
+    vault.engine.erase_conversation(&owner, talk.0.id, Vec::new()).await.unwrap();
     assert_eq!(vault.engine.imported(&owner, asked).await.unwrap(), [false], "no hash stays");
     let many = vec![String::new(); 501];
     assert!(matches!(vault.engine.imported(&owner, many).await, Err(Error::TooLarge { .. })));
@@ -166,7 +166,7 @@ async fn omp_094_nothing_brings_back_what_was_erased() {
     vault.engine.backup(&owner, copy.clone()).await.unwrap();
 
     erase(&vault, id).await;
-    vault.engine.erase_conversation(&owner, whole.0.id).await.unwrap();
+    vault.engine.erase_conversation(&owner, whole.0.id, Vec::new()).await.unwrap();
     vault.engine.erase_message(&owner, part.0.id, part.1[1].id).await.unwrap();
     let stays_gone = async |what: &str| {
         let done = vault.engine.import(&owner, items.clone()).await.unwrap();

@@ -28,4 +28,5 @@ mod remember;
 mod review;
 mod stated;
 mod support;
+mod talks;
 mod undo;

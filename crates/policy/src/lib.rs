@@ -17,9 +17,11 @@ pub mod permit;
 pub mod principal;
 pub mod redact;
 pub mod rules;
+pub mod talk;
 
 pub use evidence::{Evidence, Presented, Standing};
 pub use judge::{Facts, Unasked, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};
+pub use talk::{Protection, may_erase};

@@ -7,7 +7,7 @@ mod layer;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,8 @@ pub struct Config {
     pub memorywire: Memorywire,
     /// Copies of the vaults that a server makes by itself.
     pub backup: Backups,
+    /// What concerns OMP alone.
+    pub omp: Omp,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -195,6 +197,44 @@ impl Consolidation {
         };
         settings.prefer(&self.scorer).map_err(|error| wrong(&error.to_string()))?;
         Ok(settings)
+    }
+}
+
+/// What concerns OMP alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Omp {
+    /// Whether it is spoken in clear text on the loopback address, too. The protocol forbids it.
+    /// Default: no; whoever asks is told the address with TLS.
+    pub insecure_loopback: bool,
+    /// Whether a change must name the state it is about by `If-Match`. Default: no.
+    pub require_if_match: bool,
+    /// Bytes of an archive that is brought in. Default: 10 GiB.
+    pub archive_bytes: u64,
+}
+
+impl Default for Omp {
+    fn default() -> Self {
+        let archive_bytes = yore_omp::Options::default().archive_bytes;
+        Self { insecure_loopback: false, require_if_match: false, archive_bytes }
+    }
+}
+
+impl Omp {
+    /// How the protocol is to be spoken.
+    pub(crate) fn options(&self, listen: &Listen, data: &Path) -> yore_omp::Options {
+        let tls_at = match listen.https {
+            // The address is not known yet where the system is to choose the port.
+            Bind::At(address) if address.port() != 0 => Some(format!("https://{address}")),
+            Bind::At(_) | Bind::Off => None,
+        };
+        yore_omp::Options {
+            clear_text: self.insecure_loopback,
+            tls_at,
+            require_if_match: self.require_if_match,
+            spool: Some(data.join("spool")),
+            archive_bytes: self.archive_bytes,
+        }
     }
 }
 
@@ -331,6 +371,7 @@ impl Default for Config {
             oamp: Oamp::default(),
             memorywire: Memorywire::default(),
             backup: Backups::default(),
+            omp: Omp::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }

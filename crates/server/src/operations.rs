@@ -181,7 +181,7 @@ serve! {
         engine.messages(call, conversation, from, limit)
     }
     EraseConversation(engine, call, input::OneConversation { conversation }) {
-        engine.erase_conversation(call, conversation)
+        engine.erase_conversation(call, conversation, Vec::new())
     }
     EraseMessage(engine, call, input::OneMessage { conversation, message }) {
         engine.erase_message(call, conversation, message)

@@ -218,6 +218,7 @@ impl Commit<'_> {
                 let found = found.map(|text| serde_json::from_str::<Value>(&text)).transpose();
                 ("setting", found.map_err(crate::Error::from)? == *value)
             }
+            Precondition::Talk(head, extent) => ("conversation", self.is_talk(head, *extent)?),
         };
         if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
     }

@@ -41,7 +41,7 @@ use yore_domain::{
 };
 use yore_policy::Permit;
 use yore_store::plan::{AliasTarget, Grave, Operation};
-use yore_store::snapshot::{AuditQuery, Buried, Census, Epochs, Loaded, Snapshot};
+use yore_store::snapshot::{AuditQuery, Buried, Census, Epochs, Extent, Loaded, Snapshot};
 use yore_store::{Answer, Candidate, RowKey, Search};
 
 use crate::books::Books;
@@ -53,6 +53,7 @@ use crate::vault::{Reader, Vault};
 
 pub(crate) use chain::choose;
 pub(crate) use memories::{status_in, usage_of};
+pub(crate) use talks::extent_of;
 
 /// A consistent view of one vault through one lens.
 pub(crate) struct SqliteSnapshot {
@@ -239,6 +240,10 @@ impl Snapshot for SqliteSnapshot {
         page: &'a PageRequest,
     ) -> Answer<'a, Page<(Conversation, u64)>> {
         self.look_long(move |view| talks::list(view, filter, page))
+    }
+
+    fn extent(&self, id: ConversationId) -> Answer<'_, Option<Extent>> {
+        self.look(move |view| talks::extent(view, id))
     }
 
     fn messages(

@@ -18,6 +18,7 @@ use yore_domain::{
 };
 
 use crate::search::Vector;
+use crate::snapshot::Extent;
 
 /// Row changes, their audit entry, and what must still be true for them to be right.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ pub enum Durability {
 }
 
 /// What must be true inside the transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Precondition {
     /// The memory's head has this number; `None` means it does not exist.
     Head(MemoryId, Option<u32>),
@@ -91,6 +92,8 @@ pub enum Precondition {
     Conversation(ConversationId, bool),
     /// The setting has this value; `None` means that it was never set.
     Setting(String, Option<Value>),
+    /// The conversation is as it was found: its head, and which messages it has.
+    Talk(Box<Conversation>, Extent),
 }
 
 /// One row change.

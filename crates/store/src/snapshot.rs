@@ -72,6 +72,8 @@ pub trait Snapshot: Send + Sync {
         filter: &'a Filter,
         page: &'a PageRequest,
     ) -> Answer<'a, Page<(Conversation, u64)>>;
+    /// Returns which messages a conversation has, without reading them.
+    fn extent(&self, id: ConversationId) -> Answer<'_, Option<Extent>>;
     /// Returns messages from a position on, in order.
     fn messages(
         &self,
@@ -186,6 +188,19 @@ pub enum Loaded {
         /// The message.
         message: Box<Message>,
     },
+}
+
+/// Which messages a conversation has: two extents are equal only if the messages are the same.
+///
+/// It must not leave the server: `last` counts messages of the whole vault, hidden ones too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// How many there are.
+    pub messages: u64,
+    /// How many of them lie on branches that were left.
+    pub off_path: u64,
+    /// The number of the newest one; numbers are never used again.
+    pub last: u64,
 }
 
 /// Numbers that change whenever grants or rules do.

@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ump", PROTOCOL),
     ("memorywire", &["domain", "canon", "engine", "http", "router"]),
     ("oamp", PROTOCOL),
-    ("omp", PROTOCOL),
+    ("omp", &["domain", "canon", "engine", "archive", "http"]),
     ("mcp", &["domain", "canon", "engine", "client", "http"]),
     ("uamp", PROTOCOL),
     ("server", ASSEMBLY),

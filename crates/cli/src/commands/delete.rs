@@ -213,18 +213,28 @@ impl Scope {
         let (mut gone, mut kept) = (Numbers::default(), Vec::new());
         for (conversation, _) in &self.conversations {
             let one = input::OneConversation { conversation: *conversation };
-            if let Some(messages) =
-                gone_already(session.change::<api::EraseConversation>(one).await)?
-            {
-                gone.conversations += 1;
-                gone.messages += messages;
+            match session.change::<api::EraseConversation>(one).await {
+                Err(failure) if failure.code == "consent" => {
+                    kept.push(Skipped { item: conversation.to_string(), reason: failure.message });
+                }
+                done => {
+                    if let Some(messages) = gone_already(done)? {
+                        gone.conversations += 1;
+                        gone.messages += messages;
+                    }
+                }
             }
             bar.inc(1);
         }
         for (conversation, message) in &self.messages {
             let one = input::OneMessage { conversation: *conversation, message: *message };
-            session.change::<api::EraseMessage>(one).await?;
-            gone.messages += 1;
+            match session.change::<api::EraseMessage>(one).await.err() {
+                None => gone.messages += 1,
+                Some(failure) if failure.code == "consent" => {
+                    kept.push(Skipped { item: message.to_string(), reason: failure.message });
+                }
+                Some(failure) => return Err(failure),
+            }
             bar.inc(1);
         }
         for memory in &self.memories {

@@ -8,7 +8,7 @@ use yore_domain::grant::{Verb, Verbs};
 use yore_domain::memory::{Memory, Status, Version};
 use yore_domain::profile::Profile;
 use yore_domain::query::{Filter, Order, Page, PageRequest, Position};
-use yore_domain::{ConversationId, MemoryId, Result, Timestamp, limits};
+use yore_domain::{ConversationId, MemoryId, Result, Timestamp};
 use yore_policy::Need;
 use yore_policy::redact::Viewer;
 use yore_store::Snapshot;
@@ -16,6 +16,7 @@ use yore_store::Snapshot;
 use super::get::shown_chain;
 use super::list::bounded;
 use super::shown::{shown_memory, standing_of};
+use super::talk::{Talk, whole as whole_talk};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -185,7 +186,7 @@ async fn memories(
 }
 
 /// A memory with every version that may leave.
-async fn whole(
+pub(super) async fn whole(
     session: &Session,
     viewer: Viewer,
     snapshot: &dyn Snapshot,
@@ -207,21 +208,9 @@ async fn conversations(
 ) -> Result<Page<Item>> {
     let found = snapshot.conversations(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
-    for (conversation, count) in found.items {
-        let mut messages: Vec<Message> = Vec::new();
-        let mut from = 0;
-        loop {
-            messages.extend(snapshot.messages(conversation.id, from, limits::PAGE).await?);
-            let Some(last) = messages.last().filter(|_| (messages.len() as u64) < count) else {
-                break;
-            };
-            // Where a message was erased, positions run ahead of the count.
-            match snapshot.message(conversation.id, last.id).await? {
-                Some((position, _)) if position >= from => from = position + 1,
-                Some(_) | None => break,
-            }
-        }
-        items.push(Item::Conversation { conversation: Box::new(conversation), messages });
+    for (conversation, _) in found.items {
+        let Talk { head, messages } = whole_talk(snapshot, conversation.id).await?;
+        items.push(Item::Conversation { conversation: Box::new(head), messages });
     }
     if found.next.is_none()
         && session.is_owner()

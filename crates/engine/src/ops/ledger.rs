@@ -5,11 +5,13 @@ use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::HoldState;
 use yore_domain::memory::Status;
-use yore_domain::{Result, Timestamp, VaultId};
-use yore_policy::{Need, Permit};
+use yore_domain::{ConversationId, Result, Timestamp, VaultId};
+use yore_policy::{Need, Permit, Protection};
 use yore_store::plan::Grave;
+use yore_store::snapshot::Buried;
 use yore_store::{CommitError, Plan, Snapshot, Write};
 
+use super::hold_talk::protection;
 use super::profile::HOLDS;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -30,6 +32,15 @@ impl Engine {
             })
         })
         .await
+    }
+
+    /// Says what of a conversation was erased, so that no archive brings it back. An agent is told
+    /// only of what it called by a name of its own.
+    pub async fn erased_of(&self, call: &Call, conversation: ConversationId) -> Result<Buried> {
+        let need = Need::one("restore", Verb::Write);
+        let session = self.enter_again(&self.renewed(call), need).await?;
+        let snapshot = self.store().snapshot(&session.permit).await?;
+        snapshot.buried(session.namespace(), &conversation.to_string()).await
     }
 
     /// Erases what is left of a vault when its memories and conversations are gone: what waits
@@ -100,6 +111,13 @@ impl Engine {
 
 /// What makes it true again that something is gone. A legal hold that the copy has wins.
 async fn erasure(snapshot: &dyn Snapshot, grave: Grave) -> Result<Write> {
+    let protected = match grave {
+        Grave::Memory(_) => Protection::None,
+        Grave::Conversation(talk) | Grave::Message(talk, _) => protection(snapshot, talk).await?,
+    };
+    if protected == Protection::LegalHold {
+        return Ok(Write::Bury(grave));
+    }
     Ok(match grave {
         Grave::Memory(memory) => match snapshot.memory(memory).await? {
             Some(known) if known.head.status != Status::Erased && !known.legal_hold => {

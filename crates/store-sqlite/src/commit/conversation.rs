@@ -6,12 +6,14 @@ use rusqlite::OptionalExtension as _;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::{BlobHash, ConversationId, Error, MessageId};
 use yore_store::plan::{Before, Grave, Indexing};
+use yore_store::snapshot::Extent;
 
 use super::memory::Columns;
 use super::{Commit, missing};
 use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::Effect;
+use crate::snapshot::extent_of;
 
 impl Commit<'_> {
     fn conversation_row(&self, id: ConversationId) -> Result<Option<(i64, u32)>> {
@@ -20,6 +22,15 @@ impl Commit<'_> {
             .prepare_cached("SELECT row, class FROM conversation WHERE id = ?1")?
             .query_row([id.bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?)
+    }
+
+    /// Whether a conversation has this head and these messages.
+    pub(super) fn is_talk(&self, head: &Conversation, extent: Extent) -> Result<bool> {
+        let data: Option<String> =
+            self.one("SELECT data FROM conversation WHERE id = ?1", [head.id.bytes()])?;
+        let Some(data) = data else { return Ok(false) };
+        let found = extent_of(self.conn, head.id)?.map(|(_, found)| found);
+        Ok(found == Some(extent) && serde_json::from_str::<Conversation>(&data)? == *head)
     }
 
     fn seen(&self, class: u32) -> Before {
