@@ -16,6 +16,7 @@ use clap::{Parser, Subcommand};
 
 mod corpus;
 mod engine;
+mod import;
 mod limits;
 mod mcp;
 mod memorywire;
@@ -43,6 +44,8 @@ struct Cli {
 enum Command {
     /// Measure writes, recalls, memory and start against their bars.
     Engine(engine::Arguments),
+    /// Measure the import of a large export, and of the same one again.
+    Import(import::Arguments),
     /// Repeat the experiments of memorywire's paper and compare with its reference.
     Memorywire(memorywire::Arguments),
     /// Open a vault, recall once and say what that took: one half of the cold start.
@@ -53,6 +56,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(arguments) => engine::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Memorywire(arguments) => memorywire::run(&arguments),
         Command::Child(arguments) => process::child(&arguments),
     };

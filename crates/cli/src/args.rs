@@ -104,6 +104,8 @@ pub(crate) enum Command {
     Connect(commands::connect::Args),
     /// Speak MCP on standard input and output, for an agent host that starts it
     Mcp(commands::mcp::Args),
+    /// Forward to a provider of models, and record what is said
+    Proxy(commands::proxy::Args),
     /// Store something worth remembering
     Remember(Box<commands::remember::Args>),
     /// Find what answers a question
@@ -128,6 +130,8 @@ pub(crate) enum Command {
     Consolidate(commands::consolidate::Args),
     /// Take memories out of recall, or erase them for good
     Forget(commands::forget::Args),
+    /// Erase messages, conversations, memories or everything, and let nothing bring it back
+    Delete(Box<commands::delete::Args>),
     /// Take back what an agent did
     Undo(commands::undo::Args),
     /// Report how a memory fared when it was used

@@ -22,9 +22,9 @@ pub use yore_domain::change::What;
 pub use yore_engine::{
     AuditQuery, CONVERSATIONS, Caller, Case, Census as Counts, Changes, Consolidated,
     Consolidation, Context as Frame, Conversed, Decided, Decision, DryRun, Event, Expired,
-    Extension, Fate, Found as Match, GrantRequest, Health, Hit, Imported, Issued, Item, Mutated,
-    Proposal, Proposed, Recalled, Reference, Reviewed, Scored, Sealed, TokenKind, Traces as Found,
-    Undo as UndoRequest, Undone, Vitals as Signs, Which, Wish,
+    Extension, Fate, Found as Match, GrantRequest, Hands, Health, Hit, Imported, Issued, Item,
+    Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, Scored, Sealed, TokenKind,
+    Traces as Found, Undo as UndoRequest, Undone, Vitals as Signs, Which, Wish, fingerprint,
 };
 
 /// Where every operation lies.
@@ -129,14 +129,18 @@ endpoints! {
     EraseConversation = "conversation.erase", Light, input::OneConversation => u64;
     /// Erases one message.
     EraseMessage = "message.erase", Light, input::OneMessage => ();
+    /// Erases what is left when memories and conversations are gone; answers how much it was.
+    EraseRest = "erase-rest", Light, Nothing => usize;
     /// Takes in a batch of items.
     Import = "import", Heavy, input::Import => Imported;
+    /// Says of conversations, by their fingerprints, whether exactly they came in before.
+    KnownImports = "import.known", Light, input::KnownImports => Vec<bool>;
     /// Puts before a person what might be worth remembering, each once.
     Propose = "propose", Heavy, input::Propose => Proposed;
     /// Tells who the caller is and whose vault it reached.
     Whoami = "whoami", Light, Nothing => Caller;
     /// Gives out a page of items.
-    Export = "export", Heavy, input::List => Page<Item>;
+    Export = "export", Heavy, input::Export => Page<Item>;
     /// Gives an agent a grant, and the token that stands for it.
     IssueGrant = "grant.issue", Light, GrantRequest => Issued;
     /// Gives an agent a grant as a capability token that the vault signs.

@@ -15,8 +15,8 @@ use yore_domain::{
     ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
 use yore_engine::{
-    Consolidation, Decision, DryRun, Extension, GrantRequest, Item, Proposal, Reference, TokenKind,
-    Which, Wish,
+    Consolidation, Decision, DryRun, Extension, GrantRequest, Hands, Item, Proposal, Reference,
+    TokenKind, Which, Wish,
 };
 
 macro_rules! inputs {
@@ -210,6 +210,23 @@ inputs! {
         /// Whether to say only what would become of them.
         #[serde(default)]
         dry_run: DryRun,
+    }
+    /// Conversations that may have come in before.
+    KnownImports {
+        /// Their fingerprints, at most 500.
+        fingerprints: Vec<String>,
+    }
+    /// A page of what is taken out.
+    Export {
+        /// What the rows must be like.
+        #[serde(default)]
+        filter: Filter,
+        /// Which page.
+        #[serde(default)]
+        page: PageRequest,
+        /// Whose hands the file is for.
+        #[serde(default)]
+        hands: Hands,
     }
     /// Things that might be worth remembering.
     Propose {

@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::learned::Cluster;
 use crate::memory::Draft;
 use crate::mutation::{Mutation, Patch};
+use crate::sensitive::Finding;
 use crate::{GrantId, HoldId, MemoryId, Timestamp};
 
 /// Why something waits.
@@ -166,6 +167,9 @@ pub struct Rule {
     /// Words of which one occurs in the text, case folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// Sorts of secrets and personal data of which one is found in the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detects: Vec<Finding>,
     /// What the writer states about privacy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Privacy>,
@@ -191,6 +195,7 @@ impl Rule {
             label: None,
             from_sensitivity: None,
             words: Vec::new(),
+            detects: Vec::new(),
             privacy: None,
             learned: false,
             off: false,

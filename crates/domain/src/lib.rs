@@ -25,6 +25,7 @@ pub mod profile;
 pub mod provenance;
 pub mod query;
 pub mod scope;
+pub mod sensitive;
 pub mod stream;
 pub mod time;
 

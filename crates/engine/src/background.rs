@@ -111,6 +111,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Lists the vaults of this server, for its own work.
+    pub async fn vaults(&self) -> Result<Vec<VaultId>> {
+        Ok(self.all_vaults().await?.into_iter().collect())
+    }
+
     async fn all_vaults(&self) -> Result<BTreeSet<VaultId>> {
         let permit = self.system(VaultId::CATALOG, "list the vaults")?;
         let vaults = self.keeper().vaults(&permit).await?;

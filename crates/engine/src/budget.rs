@@ -61,7 +61,7 @@ impl Budgets {
             (Meter::Writes, settings.writes_per_minute)
         };
         self.take((permit.vault(), agent.clone(), meter), most, now)?;
-        if matches!(need.operation, "recall" | "context") {
+        if matches!(need.operation, "recall" | "context" | "search") {
             let key = (permit.vault(), agent, Meter::Recalls);
             self.take(key, settings.recalls_per_minute, now)?;
         }

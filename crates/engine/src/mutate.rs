@@ -1,5 +1,6 @@
 //! Changing memories: facts, judgement, and the plan that follows from the verdict.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
@@ -11,11 +12,11 @@ use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::{Hold, HoldReason, HoldState, Rule, RuleAction};
 use yore_domain::kind::Kind;
 use yore_domain::learned::Cluster;
-use yore_domain::memory::{Content, Memory, Relation, Version};
+use yore_domain::memory::{Content, Draft, Memory, Relation, Version};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::Provenance;
 use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
-use yore_policy::{Facts, Need, Permit, Unasked, Verdict, judge, learning};
+use yore_policy::{Facts, Need, Permit, Unasked, Verdict, careful_labels, judge, learning};
 use yore_store::snapshot::Epochs;
 use yore_store::{Precondition, Snapshot, Write};
 
@@ -155,7 +156,8 @@ impl Act for Mutate {
                     verbs.push(Verb::Derive);
                 }
             }
-            Mutation::Forget { depth: Depth::Erase, .. } => verbs.push(Verb::Erase),
+            // Removing for good is a verb of its own: who may only remove may not write.
+            Mutation::Forget { depth: Depth::Erase, .. } => verbs = vec![Verb::Erase],
             Mutation::Revise { patch, .. } => {
                 let relations = patch.relations.as_deref().unwrap_or_default();
                 if rests(relations, patch.provenance.as_ref()) {
@@ -310,6 +312,7 @@ impl Ground<'_> {
             targets: self.targets.iter().collect(),
             after: after.as_ref(),
             wants_approval: self.wish.approval,
+            care: self.engine.settings().care,
             ..asking
         };
         match judge(self.permit, mutation, &facts, self.now) {
@@ -324,7 +327,26 @@ impl Ground<'_> {
                 let waiting = Waiting { reason, after, cluster, learned };
                 Ok(Weighed::Hold(Box::new(waiting)))
             }
-            Verdict::Commit => Ok(Weighed::Commit(ops::steps(self, mutation, after).await?)),
+            Verdict::Commit => {
+                // Judged is what the caller wrote; the labels are the server's own.
+                let after = after.map(|content| self.labelled(&content).into_owned());
+                let mutation = match mutation {
+                    Mutation::Remember { draft, id } => match self.labelled(&draft.content) {
+                        Cow::Borrowed(_) => Cow::Borrowed(mutation),
+                        Cow::Owned(content) => {
+                            let draft = Box::new(Draft { content, ..(**draft).clone() });
+                            Cow::Owned(Mutation::Remember { draft, id: *id })
+                        }
+                    },
+                    Mutation::Revise { .. }
+                    | Mutation::Relabel { .. }
+                    | Mutation::Forget { .. }
+                    | Mutation::Merge { .. }
+                    | Mutation::Restore { .. }
+                    | Mutation::Disclose { .. } => Cow::Borrowed(mutation),
+                };
+                Ok(Weighed::Commit(ops::steps(self, &mutation, after).await?))
+            }
         }
     }
 
@@ -405,6 +427,17 @@ impl Ground<'_> {
             .map(|t| Target { memory: t.head.memory, number: Some(t.head.number), digest: None })
             .collect();
         planned
+    }
+
+    /// Content with the labels of what is found in it.
+    pub(crate) fn labelled<'b>(&self, content: &'b Content) -> Cow<'b, Content> {
+        let labels = careful_labels(self.engine.settings().care, content);
+        if labels.is_empty() {
+            return Cow::Borrowed(content);
+        }
+        let mut content = content.clone();
+        content.governance.labels.extend(labels);
+        Cow::Owned(content)
     }
 
     /// The one target of a mutation that has one.

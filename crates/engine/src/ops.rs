@@ -1,10 +1,13 @@
 //! One file per operation. Mutations are planned here; everything else runs by itself.
 
+pub mod amend;
 pub mod attach;
 pub mod audit;
 pub mod batch;
+pub mod begin;
 pub mod case;
 pub mod chain;
+pub mod changes;
 pub mod consolidate;
 pub mod context;
 pub mod converse;
@@ -18,13 +21,17 @@ pub mod feedback;
 mod forget;
 pub mod get;
 pub mod grants;
+pub mod hold_talk;
 pub mod identify;
 pub mod import;
 pub mod keep;
 pub(crate) mod learn;
+mod ledger;
 pub mod list;
 pub mod locate;
+pub(crate) mod many;
 mod merge;
+pub mod neighbours;
 mod prior;
 pub mod profile;
 pub mod propose;
@@ -37,10 +44,15 @@ mod restore;
 pub mod review;
 mod revise;
 pub mod rules;
+pub mod say;
+pub mod search;
 mod shown;
+pub mod takeout;
+pub mod talk;
 pub mod tokens;
 pub mod undo;
 pub mod vitals;
+pub mod work;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -237,6 +237,12 @@ impl<T> Planned<T> {
         }
     }
 
+    /// The same with another answer.
+    pub(crate) fn map<U>(self, output: U) -> Planned<U> {
+        let Self { writes, preconditions, outcome, trace, .. } = self;
+        Planned { output, writes, preconditions, outcome, trace }
+    }
+
     /// The same with a trace.
     pub(crate) fn traced(mut self, trace: Trace) -> Self {
         self.trace = trace;
@@ -367,6 +373,20 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+
+    /// Says what an operation would do. Nothing is written but the audit entry.
+    pub(crate) async fn rehearse<A: Act>(&self, call: &Call, op: &A) -> Result<A::Output> {
+        let session = self.enter(call, op.need()).await?;
+        let weighed = async {
+            op.validate()?;
+            let snapshot = self.store().snapshot(&session.permit).await?;
+            let planned = op.plan(self, call, &session, &*snapshot, Attempt::Again).await?;
+            let trace = Trace { detail: planned.trace.detail, ..Trace::default() };
+            Ok((planned.output, trace.with("dry_run", true)))
+        };
+        let weighed = weighed.await;
+        self.leave(call, &session, weighed).await
     }
 
     async fn carry_out<A: Act>(&self, call: &Call, session: &Session, op: &A) -> Result<A::Output> {

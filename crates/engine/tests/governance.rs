@@ -246,6 +246,21 @@ async fn mw_128_erasures_merges_and_several_at_once_always_wait() {
 }
 
 #[tokio::test]
+async fn rules_hold_the_erasures_of_who_may_only_erase() {
+    let vault = Vault::new().await;
+    let memory = vault.holds(Draft::text("the gate is green")).await;
+    let rule = Rule::new("everything", RuleAction::Hold);
+    vault.engine.put_rule(&vault.owner(), rule).await.unwrap();
+    let agent = vault.agent(|grant| grant.verbs = Verbs::of(&[Verb::Erase])).await;
+    let forget = |depth| Mutation::Forget { memories: vec![memory], depth, reason: None };
+    let erased = vault.engine.mutate(&agent.call, forget(Depth::Erase), Wish::default()).await;
+    assert!(matches!(erased, Err(Error::Held { .. })), "{erased:?}");
+    let put_away =
+        vault.engine.mutate(&agent.call, forget(Depth::Tombstone), Wish::default()).await;
+    assert!(matches!(put_away, Err(Error::Forbidden { .. })), "{put_away:?}");
+}
+
+#[tokio::test]
 async fn mw_128_a_learned_rule_allows_nothing_that_the_grant_does_not() {
     let (vault, agent) = watched().await;
     vault.engine.set_learning(&vault.owner(), Some(2)).await.unwrap();

@@ -18,6 +18,7 @@ mod expire;
 mod filter;
 mod forget;
 mod governance;
+mod look;
 mod map;
 mod merge;
 mod operations;
@@ -28,6 +29,7 @@ mod remember;
 mod routes;
 mod rows;
 pub mod schema;
+mod signing;
 mod speaker;
 pub mod wire;
 
@@ -46,13 +48,14 @@ pub const NAME: &str = "memorywire";
 /// What the vault is called among stores.
 pub const STORE: &str = "yore";
 /// What that store can do, in the protocol's words.
-pub const CAPABILITIES: [&str; 8] = [
+pub const CAPABILITIES: [&str; 9] = [
     "semantic",
     "episodic",
     "procedural",
     "emotional",
     "fts",
     "vector",
+    "graph",
     "governance",
     "recall_tracking",
 ];

@@ -113,6 +113,8 @@ pub(crate) fn hit(version: &Version, score: f32, viewer: Viewer) -> Option<Hit> 
         expires_at: content.lifecycle.expires.map(Timestamp::millis),
         importance: content.lifecycle.salience,
         short_term: content.kind == Kind::Working,
+        last_recalled_at: None,
+        envelope: None,
     })
 }
 

@@ -47,7 +47,7 @@ impl Memorywire {
 
     /// Checks that a request names a person, or says that it means none, where the operator wants
     /// that: what is left out by mistake would reach everybody's memories.
-    fn scoped(&self, input: &Object) -> Result<()> {
+    pub(crate) fn scoped(&self, input: &Object) -> Result<()> {
         let named = input.get("user_id").is_some_and(|user| !user.is_null());
         let on_purpose = input.get("agent_only") == Some(&Value::Bool(true));
         if self.options.require_user && !named && !on_purpose {

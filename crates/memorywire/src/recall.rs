@@ -25,14 +25,15 @@ impl Memorywire {
             Some(narrowed) => self.hits(call, &speaker, &request, &narrowed).await?,
             None => (Vec::new(), None),
         };
-        let results = self.fused(call, &speaker, &request, results).await?;
+        let together = self.together(call, &speaker, &request, results).await?;
         Ok(Recalled {
-            results,
+            results: self.signed(call, &request, together.hits).await?,
             fusion_used: request.fusion,
             stores_queried: self.asked(call).await?,
             latency_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             pending_approval: waits.is_some(),
             approval_url: waits.map(|hold| self.approval_url(hold)),
+            stores: request.report.then_some(together.stores),
         })
     }
 
@@ -57,7 +58,7 @@ impl Memorywire {
         request: &Recall,
         narrowed: &Narrowed,
     ) -> Result<(Vec<Hit>, Option<HoldId>)> {
-        let most = self.wanted(request.k as usize);
+        let most = self.wanted(request);
         let question = Question {
             query: request.query.clone(),
             corpus: Corpus::Memories,

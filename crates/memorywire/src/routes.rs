@@ -34,6 +34,8 @@ pub fn routes(surface: Surface, memorywire: Arc<Memorywire>) -> Router {
         .route(&path("expire"), served(post(expire)))
         .route(&path("recover"), served(post(recover)))
         .route(&path("restore"), served(post(restore)))
+        .route(&path("list"), served(post(list)))
+        .route(&path("neighbours"), served(post(neighbours)))
         .route(&path("procedures/{move}"), served(post(procedure)))
         .route(&path("schemas/{*name}"), served(get(described)))
         .route(&path("stores/{what}"), served(post(stores)))
@@ -49,14 +51,15 @@ fn served(method: MethodRouter<Desk>) -> MethodRouter<Desk> {
 }
 
 macro_rules! operations {
-    ($($name:ident)*) => {
+    ($work:ident: $($name:ident)*) => {
         $(async fn $name(State(desk): State<Desk>, request: Request) -> Response {
-            desk.answer(Work::Operation(stringify!($name)), request).await
+            desk.answer(Work::$work(stringify!($name)), request).await
         })*
     };
 }
 
-operations! { remember recall forget merge expire recover restore }
+operations! { Operation: remember recall forget merge expire recover restore }
+operations! { Look: list neighbours }
 
 async fn procedure(
     State(desk): State<Desk>,
@@ -94,6 +97,7 @@ async fn governance(
 #[derive(Clone, Copy)]
 enum Work<'a> {
     Operation(&'static str),
+    Look(&'static str),
     Procedure(&'a str),
     Stores(&'a str),
     Governance(&'a str),
@@ -124,6 +128,7 @@ impl Desk {
             Err(error) => Err(error),
             Ok(input) => match work {
                 Work::Operation(name) => self.memorywire.perform(&call, name, input).await,
+                Work::Look(what) => self.memorywire.look(&call, what, input).await,
                 Work::Procedure(name) => self.memorywire.procedure(&call, name, input).await,
                 Work::Stores(what) => self.memorywire.keep(&call, what, input).await,
                 Work::Governance(what) => self.memorywire.govern(&call, what, input).await,

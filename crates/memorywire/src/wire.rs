@@ -5,6 +5,7 @@
 //! what is always there. No error repeats a value.
 
 pub mod governance;
+mod look;
 mod read;
 pub mod record;
 mod recover;
@@ -14,10 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use yore_domain::{Error, Result, limits};
+use yore_router::envelope::Envelope;
 
+pub use look::{List, Listed, Near, Neighbour, Neighbours};
 pub(crate) use read::read;
 pub use recover::{Deed, Recover, Recovered, Restore, Restored};
-pub use word::{Action, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
+pub use word::{Action, Answered, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
 
 /// Members of a document.
 pub type Object = Map<String, Value>;
@@ -25,7 +28,9 @@ pub type Object = Map<String, Value>;
 /// Results of a recall when the caller does not say.
 const RESULTS: u32 = 5;
 /// The furthest a recall may hop.
-const HOPS: u8 = 3;
+const HOPS: u8 = yore_engine::HOPS;
+/// The most stores a recall may demand agreement of.
+const STORES: u32 = 100;
 
 /// Stores what an agent learned.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -118,6 +123,17 @@ pub struct Recall {
     pub filter: Option<Object>,
     /// Only what was made in the last so many days.
     pub fresher_than_days: Option<u64>,
+    /// How many stores must have a memory before it counts.
+    #[serde(default = "one_store")]
+    #[schemars(range(min = 1, max = 100))]
+    pub quorum_k: u32,
+    /// Sign every result, for a store of this name: the one under which the asker knows this
+    /// server.
+    #[schemars(length(min = 1, max = 256))]
+    pub sign_as: Option<String>,
+    /// Whether the answer says how each store did.
+    #[serde(default)]
+    pub report: bool,
 }
 
 /// Takes memories out of recall, or removes them for good.
@@ -247,6 +263,20 @@ pub struct Recalled {
     /// Where the person decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_url: Option<String>,
+    /// How each store did, where the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stores: Option<Vec<StoreStatus>>,
+}
+
+/// How a store did in a recall.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoreStatus {
+    /// The store.
+    pub store: String,
+    /// Whether it answered.
+    pub status: Answered,
+    /// How many of its memories were weighed.
+    pub count: u64,
 }
 
 /// One result of a recall.
@@ -294,6 +324,12 @@ pub struct Hit {
     /// Whether it is in short-term memory.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub short_term: bool,
+    /// When it was last recalled, where results are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_recalled_at: Option<i64>,
+    /// This server's signature under it, where the request asks for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Envelope>,
 }
 
 /// What became of a forget.
@@ -361,6 +397,10 @@ fn some_results() -> u32 {
     RESULTS
 }
 
+fn one_store() -> u32 {
+    1
+}
+
 impl Remember {
     /// Checks what the schema says beyond the types.
     pub(crate) fn check(&self) -> Result<()> {
@@ -388,6 +428,12 @@ impl Recall {
         }
         if self.hops > HOPS {
             return Err(Error::invalid("hops", "must be from 0 to 3"));
+        }
+        if !(1..=STORES).contains(&self.quorum_k) {
+            return Err(Error::invalid("quorum_k", "must be from 1 to 100"));
+        }
+        if self.sign_as.as_ref().is_some_and(|it| it.is_empty() || it.len() > limits::NAME_BYTES) {
+            return Err(Error::invalid("sign_as", "must be 1 to 256 bytes"));
         }
         Ok(())
     }

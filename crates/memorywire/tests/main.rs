@@ -14,6 +14,7 @@ mod fakes;
 mod faults;
 mod forget;
 mod governance;
+mod graph;
 #[path = "../../router/tests/http.rs"]
 mod http;
 mod large;
@@ -27,3 +28,4 @@ mod recover;
 mod remember;
 mod stores;
 mod support;
+mod together;

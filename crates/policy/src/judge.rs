@@ -1,14 +1,16 @@
 //! Commit, hold or refuse: the one place where consent, governance and approval are decided.
 
-use yore_domain::class::Sensitivity;
+use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::Verb;
 use yore_domain::hold::{HoldReason, Rule, RuleAction};
 use yore_domain::memory::{Content, Memory, Status};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::ActorKind;
 use yore_domain::scope::Visibility;
+use yore_domain::sensitive::{Care, Finding};
 use yore_domain::{Error, Result, Timestamp};
 
+use crate::detect::findings;
 use crate::permit::Permit;
 use crate::principal::Who;
 use crate::rules;
@@ -24,6 +26,8 @@ pub struct Facts<'a> {
     pub rules: &'a [Rule],
     /// Whether the caller itself asked for approval.
     pub wants_approval: bool,
+    /// What is done about secrets and personal data.
+    pub care: Care,
     /// Who approved it, when this is a held operation being carried out.
     pub approved_by: Option<&'a str>,
     /// Set where the server acts by itself on what somebody remembered: then the owner's rules
@@ -92,7 +96,11 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             }
             afterwards(permit, facts)
         }
-        Mutation::Relabel { .. } | Mutation::Restore { .. } => afterwards(permit, facts),
+        Mutation::Relabel { .. } => afterwards(permit, facts),
+        Mutation::Restore { .. } => {
+            not_relabelled(permit, facts)?;
+            afterwards(permit, facts)
+        }
         Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => Ok(()),
         Mutation::Forget { depth: Depth::Erase, .. } => {
             if !permit.allows(Verb::Erase) {
@@ -125,6 +133,19 @@ fn afterwards(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
     let Some(after) = facts.after else { return Ok(()) };
     content(permit, after)?;
     no_wider(permit, &facts.targets, after)
+}
+
+/// What was relabelled since may not come back as it was, unless the owner or a service wants it.
+fn not_relabelled(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
+    if permit.principal().agent().is_none() {
+        return Ok(());
+    }
+    let (Some(after), Some(target)) = (facts.after, facts.targets.first()) else { return Ok(()) };
+    let before = &target.head.content;
+    if after.governance != before.governance || after.scope != before.scope {
+        return Err(Error::forbidden("who may see it was changed since"));
+    }
+    Ok(())
 }
 
 /// Only the owner lifts consent or opens to more eyes what was closed to them: what an agent
@@ -208,7 +229,9 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
     let own = [mutation.name()];
     let names = facts.unasked.map_or(&own[..], |unasked| unasked.counts_as);
     match rules::first_match(facts.rules, names, agent, drafted) {
-        None => Verdict::Commit,
+        // What the server does by itself is no write: its words were looked at when they came in.
+        None if facts.unasked.is_some() => Verdict::Commit,
+        None => careful(facts.care, drafted),
         Some(rule) => match rule.action {
             RuleAction::Allow => Verdict::Commit,
             RuleAction::Hold => Verdict::Hold(HoldReason::Rule(rule.name.clone())),
@@ -230,6 +253,35 @@ pub(crate) fn spoken_of<'a>(mutation: &'a Mutation, facts: &Facts<'a>) -> Option
         | Mutation::Restore { .. }
         | Mutation::Disclose { .. } => {
             facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
+        }
+    }
+}
+
+/// What no rule of the owner's speaks about waits if it holds what the operator wants looked at.
+fn careful(care: Care, drafted: Option<&Content>) -> Verdict {
+    match looked_at(care, drafted) {
+        Some(why) => Verdict::Hold(HoldReason::Rule(why)),
+        None => Verdict::Commit,
+    }
+}
+
+/// What stands in the place of a rule's name where the operator wants something looked at.
+pub(crate) fn looked_at(care: Care, drafted: Option<&Content>) -> Option<String> {
+    let found = match (care, drafted) {
+        (Care::Hold, Some(content)) => findings(&content.body.text).into_iter().next(),
+        (Care::Hold, None) | (Care::Off | Care::Label, _) => None,
+    };
+    found.map(|found| format!("sensitive data: {}", found.as_str()))
+}
+
+/// Returns the labels that content gets for what is found in it, besides those it has.
+#[must_use]
+pub fn careful_labels(care: Care, content: &Content) -> Vec<Label> {
+    match care {
+        Care::Off => Vec::new(),
+        Care::Label | Care::Hold => {
+            let found = findings(&content.body.text).into_iter().map(Finding::label);
+            found.filter(|label| !content.governance.labels.contains(label)).collect()
         }
     }
 }

@@ -9,8 +9,8 @@ use yore_domain::learned::Cluster;
 use yore_domain::memory::normalised;
 use yore_domain::mutation::{Depth, Mutation};
 
-use crate::detect::directs;
-use crate::judge::{Facts, spoken_of};
+use crate::judge::{Facts, looked_at, spoken_of};
+use crate::orders::directs;
 use crate::permit::Permit;
 use crate::principal::Who;
 use crate::rules;
@@ -41,12 +41,15 @@ pub fn cluster(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Optio
     }
     let content = spoken_of(mutation, facts)?;
     let agent = permit.principal().agent();
+    // What is approved of plain words says nothing about the same words with a secret in them.
+    let mut against = rules::against(facts.rules, mutation.name(), agent, Some(content));
+    against.extend(looked_at(facts.care, Some(content)));
     Some(Cluster {
         operation: mutation.name().to_owned(),
         kind: content.kind,
         agent: agent.map(str::to_owned),
         source: content.provenance.source.clone(),
-        rules: rules::against(facts.rules, mutation.name(), agent, Some(content)),
+        rules: against,
         keyword: keyword(&content.body.text)?,
     })
 }
@@ -133,6 +136,16 @@ mod tests {
         for never in [forget(Depth::Erase), forget(Depth::Quarantine), merge] {
             assert!(cluster(&writer, &never, &facts).is_none(), "{never:?}");
         }
+    }
+
+    #[test]
+    fn mw_128_what_holds_a_secret_is_not_like_the_same_words_without_one() {
+        let writer = permit(&agent(&[grant(&[Verb::Write])]));
+        let care = yore_domain::sensitive::Care::Hold;
+        let facts = Facts { care, ..Facts::default() };
+        let rules = |text| cluster(&writer, &remember(text), &facts).unwrap().rules;
+        assert!(rules("the membership number").is_empty());
+        assert_eq!(rules("the membership 4111 1111 1111 1111"), ["sensitive data: card"]);
     }
 
     #[test]

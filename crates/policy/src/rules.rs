@@ -3,6 +3,8 @@
 use yore_domain::hold::{Privacy, Rule, RuleAction};
 use yore_domain::memory::{Content, normalised};
 
+use crate::detect::findings;
+
 /// The operation by which a rule says that it is about reading.
 const RECALL: &str = "recall";
 
@@ -70,6 +72,7 @@ fn matches(rule: &Rule, names: &[&str], agent: Option<&str>, content: Option<&Co
         label,
         from_sensitivity,
         words,
+        detects,
         privacy,
     } = rule;
     if !operations.is_empty() && !operations.iter().any(|name| names.contains(&name.as_str())) {
@@ -94,6 +97,11 @@ fn matches(rule: &Rule, names: &[&str], agent: Option<&str>, content: Option<&Co
             || of_content(&|content| {
                 let text = normalised(&content.body.text);
                 words.iter().any(|word| text.contains(&normalised(word)))
+            }))
+        && (detects.is_empty()
+            || of_content(&|content| {
+                let found = findings(&content.body.text);
+                detects.iter().any(|sort| found.contains(sort))
             }))
         && privacy.as_ref().is_none_or(|wanted| of_content(&|content| states(wanted, content)))
 }

@@ -23,6 +23,7 @@ use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
 use yore_memorywire::{Memorywire, Stores};
 use yore_oamp::Oamp;
+use yore_omp::Omp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
 
@@ -40,6 +41,7 @@ struct Inner {
     ump: Arc<Ump>,
     oamp: Arc<Oamp>,
     memorywire: Arc<Memorywire>,
+    omp: Arc<Omp>,
     surface: Surface,
     config: Config,
     guard: Guard,
@@ -76,6 +78,8 @@ impl App {
             memorywire = memorywire.with_stores(stores);
         }
         let memorywire = Arc::new(memorywire);
+        let omp =
+            Arc::new(Omp::new(engine.clone(), config.omp.options(&config.listen, &config.data)));
         let registry = Arc::new(Registry::new(vec![
             Box::new((*ump).clone()),
             Box::new((*oamp).clone()),
@@ -85,6 +89,7 @@ impl App {
             ump,
             oamp,
             memorywire,
+            omp,
             surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
@@ -130,6 +135,7 @@ impl App {
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
             .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
             .merge(yore_memorywire::routes(surface.clone(), Arc::clone(&self.0.memorywire)))
+            .merge(yore_omp::routes(surface.clone(), Arc::clone(&self.0.omp)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
             .with_state(())
     }

@@ -7,17 +7,19 @@ mod layer;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use yore_canon::did::Did;
 use yore_domain::Span;
 use yore_domain::query::Effort;
+use yore_domain::sensitive::Care;
 use yore_engine::{Consolidating, Secret};
 use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
+use crate::backup::Backups;
 use crate::error::{Error, Result};
 use crate::key::KeySource;
 
@@ -39,6 +41,9 @@ pub struct Config {
     pub strict_audit: bool,
     /// Which models recall uses when the caller does not say. Default: `balanced`.
     pub effort: Effort,
+    /// What is done about secrets and personal data in what is written: `off`, `label` or `hold`.
+    /// Default: off.
+    pub sensitive: Care,
     /// Who may read `/metrics`. Default: `loopback`.
     pub metrics: Metrics,
     /// Where to listen.
@@ -59,6 +64,10 @@ pub struct Config {
     pub oamp: Oamp,
     /// What concerns memorywire alone.
     pub memorywire: Memorywire,
+    /// Copies of the vaults that a server makes by itself.
+    pub backup: Backups,
+    /// What concerns OMP alone.
+    pub omp: Omp,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -191,6 +200,44 @@ impl Consolidation {
     }
 }
 
+/// What concerns OMP alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Omp {
+    /// Whether it is spoken in clear text on the loopback address, too. The protocol forbids it.
+    /// Default: no; whoever asks is told the address with TLS.
+    pub insecure_loopback: bool,
+    /// Whether a change must name the state it is about by `If-Match`. Default: no.
+    pub require_if_match: bool,
+    /// Bytes of an archive that is brought in. Default: 10 GiB.
+    pub archive_bytes: u64,
+}
+
+impl Default for Omp {
+    fn default() -> Self {
+        let archive_bytes = yore_omp::Options::default().archive_bytes;
+        Self { insecure_loopback: false, require_if_match: false, archive_bytes }
+    }
+}
+
+impl Omp {
+    /// How the protocol is to be spoken.
+    pub(crate) fn options(&self, listen: &Listen, data: &Path) -> yore_omp::Options {
+        let tls_at = match listen.https {
+            // The address is not known yet where the system is to choose the port.
+            Bind::At(address) if address.port() != 0 => Some(format!("https://{address}")),
+            Bind::At(_) | Bind::Off => None,
+        };
+        yore_omp::Options {
+            clear_text: self.insecure_loopback,
+            tls_at,
+            require_if_match: self.require_if_match,
+            spool: Some(data.join("spool")),
+            archive_bytes: self.archive_bytes,
+        }
+    }
+}
+
 /// Whose signed tokens count, besides those of a vault's owner.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -312,6 +359,7 @@ impl Default for Config {
             log: "info".into(),
             strict_audit: false,
             effort: Effort::default(),
+            sensitive: Care::default(),
             metrics: Metrics::default(),
             listen: Listen::default(),
             tls: Tls::default(),
@@ -322,6 +370,8 @@ impl Default for Config {
             publish: Publish::default(),
             oamp: Oamp::default(),
             memorywire: Memorywire::default(),
+            backup: Backups::default(),
+            omp: Omp::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }
@@ -472,6 +522,7 @@ impl Config {
         }
         self.publish.exports()?;
         self.consolidation.settings()?;
+        self.backup.check()?;
         if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
             return Err(Error::Config(format!(
                 "limits.depth must be 1 to {}",

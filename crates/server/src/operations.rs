@@ -78,7 +78,8 @@ pub(crate) fn routes() -> Router<App> {
     route! {
         Remember Revise Relabel Forget Merge RestoreVersion Recall Context Get GetAsOf History
         List Count Feedback Expire Consolidate Undo Converse Conversation Conversations Messages
-        EraseConversation EraseMessage Import Propose Whoami Export IssueGrant IssueCapability
+        EraseConversation EraseMessage EraseRest Import KnownImports Propose Whoami Export
+        IssueGrant IssueCapability
         PublicReads
         Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
         Holds ShowHold Decide DecideAll Rules PutRule RemoveRule SwitchRule Learning Learn
@@ -180,11 +181,12 @@ serve! {
         engine.messages(call, conversation, from, limit)
     }
     EraseConversation(engine, call, input::OneConversation { conversation }) {
-        engine.erase_conversation(call, conversation)
+        engine.erase_conversation(call, conversation, Vec::new())
     }
     EraseMessage(engine, call, input::OneMessage { conversation, message }) {
         engine.erase_message(call, conversation, message)
     }
+    EraseRest(engine, call, _) { engine.erase_rest(call) }
     Import(engine, call, input::Import { items, dry_run }) {
         async {
             match dry_run {
@@ -202,7 +204,12 @@ serve! {
         }
     }
     Whoami(engine, call, _) { engine.whoami(call) }
-    Export(engine, call, input::List { filter, page }) { engine.export(call, filter, page) }
+    Export(engine, call, input::Export { filter, page, hands }) {
+        engine.export_for(call, hands, filter, page)
+    }
+    KnownImports(engine, call, input::KnownImports { fingerprints }) {
+        engine.imported(call, fingerprints)
+    }
     IssueGrant(engine, call, request) { engine.issue_grant(call, request) }
     IssueCapability(engine, call, input::IssueCapability { request, audience }) {
         yore_ump::issue(engine, call, request, audience)

@@ -3,6 +3,7 @@
 mod books;
 mod conversation;
 mod erase;
+mod ledger;
 mod memory;
 mod words;
 
@@ -217,6 +218,7 @@ impl Commit<'_> {
                 let found = found.map(|text| serde_json::from_str::<Value>(&text)).transpose();
                 ("setting", found.map_err(crate::Error::from)? == *value)
             }
+            Precondition::Talk(head, extent) => ("conversation", self.is_talk(head, *extent)?),
         };
         if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
     }
@@ -263,6 +265,7 @@ impl Commit<'_> {
             Write::EraseMessage(id, message) => {
                 return Ok(Some(self.erase_messages(*id, Some(*message))?));
             }
+            Write::Bury(grave) => self.bury(*grave)?,
             Write::BlobChunk { blob, number, bytes, complete } => {
                 self.blob_chunk(*blob, *number, bytes, *complete)?;
             }

@@ -7,6 +7,7 @@ use yore_client::input::{self, Nothing};
 use yore_domain::class::{Label, Sensitivity};
 use yore_domain::hold::{Privacy, Rule, RuleAction};
 use yore_domain::kind::Kind;
+use yore_domain::sensitive::Finding;
 
 use crate::app::{App, Session};
 use crate::failure::Result;
@@ -103,12 +104,22 @@ pub(crate) struct NewRule {
     /// Words of which one occurs in the text
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     words: Vec<String>,
+    /// Sorts of which one is found in the text: secret, card, iban, email, phone, national-id
+    #[arg(long, value_delimiter = ',', value_name = "SORT", value_parser = finding)]
+    detects: Vec<Finding>,
     /// What is stated about privacy
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     privacy: Vec<Intent>,
     /// An agent it shall be shown to
     #[arg(long, value_name = "NAME")]
     shared_with: Option<String>,
+}
+
+fn finding(text: &str) -> Result<Finding, String> {
+    Finding::parse(text).ok_or_else(|| {
+        let sorts: Vec<&str> = Finding::ALL.iter().map(|sort| sort.as_str()).collect();
+        format!("must be one of {}", sorts.join(", "))
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -230,6 +241,10 @@ fn conditions(rule: &Rule) -> String {
     if !rule.words.is_empty() {
         parts.push(format!("says {}", rule.words.join(" or ")));
     }
+    if !rule.detects.is_empty() {
+        let sorts: Vec<&str> = rule.detects.iter().map(|sort| sort.as_str()).collect();
+        parts.push(format!("holds {}", sorts.join(" or ")));
+    }
     parts.extend(rule.privacy.iter().flat_map(stated));
     if parts.is_empty() { "every write".to_owned() } else { parts.join(", ") }
 }
@@ -270,6 +285,7 @@ impl From<NewRule> for Rule {
             label: new.label,
             from_sensitivity: new.from_sensitivity,
             words: new.words,
+            detects: new.detects,
             privacy: Some(privacy).filter(|privacy| *privacy != Privacy::default()),
             ..Self::new(new.name, action)
         }

@@ -3,12 +3,14 @@
 
 mod approval;
 mod archives;
+mod backups;
 mod bad_input;
 mod capability;
 mod common;
 mod consolidate;
 mod copies;
 mod daemon;
+mod deleting;
 mod disk;
 mod exports;
 mod first_use;
@@ -23,7 +25,9 @@ mod poison;
 mod portable;
 mod probe;
 mod procedures;
+mod proxying;
 mod published;
 mod shape;
 mod sight;
+mod sources;
 mod stores;

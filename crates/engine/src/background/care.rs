@@ -19,7 +19,7 @@ use super::duplicates::pair;
 use crate::call::Call;
 use crate::engine::{Engine, blocking};
 use crate::mutate::{Ground, Waiting, Wish};
-use crate::ops::propose::hold_named;
+use crate::ops::many::hold_named;
 use crate::ops::vitals::DRIFT;
 use crate::run::{Attempt, Trace};
 

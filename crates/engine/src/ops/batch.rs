@@ -11,6 +11,7 @@ use yore_domain::{Error, HoldId, MemoryId, Result};
 use yore_policy::Need;
 use yore_store::Snapshot;
 
+use super::many::{Planner, each};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{
@@ -92,17 +93,12 @@ impl Act for Batch {
                 touched: BTreeSet::new(),
                 planned: Planned::done(Vec::new(), Vec::new()),
             };
-            for (mutation, wish) in &self.changes {
-                let each = match planning.one(mutation, wish).await {
-                    Ok(each) => each,
-                    Err(error @ Error::Internal(_)) => return Err(error),
-                    Err(error) => {
-                        Each::Refused { code: error.code().to_owned(), reason: error.to_string() }
-                    }
-                };
-                planning.planned.output.push(each);
-            }
+            let refused = each(&self.changes, &mut planning).await?;
             let mut planned = planning.planned;
+            for (place, error) in refused {
+                let (code, reason) = (error.code().to_owned(), error.to_string());
+                planned.output.insert(place, Each::Refused { code, reason });
+            }
             let taken = self.changes.iter().zip(&planned.output);
             let chosen = taken.filter_map(|((mutation, _), each)| match each {
                 Each::Done(_) | Each::Held(_) => chosen(mutation),
@@ -140,8 +136,18 @@ struct Planning<'a> {
     planned: Planned<Vec<Each>>,
 }
 
+impl Planner<(Mutation, Wish)> for Planning<'_> {
+    fn one<'a>(&'a mut self, change: &'a (Mutation, Wish)) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let done = self.change(&change.0, &change.1).await?;
+            self.planned.output.push(done);
+            Ok(())
+        })
+    }
+}
+
 impl Planning<'_> {
-    async fn one(&mut self, mutation: &Mutation, wish: &Wish) -> Result<Each> {
+    async fn change(&mut self, mutation: &Mutation, wish: &Wish) -> Result<Each> {
         let mutation = &*stated(self.session, Some(self.dialect), mutation);
         let dialect = Some(self.dialect);
         let alone = Mutate { mutation: mutation.clone(), wish: wish.clone(), dialect };

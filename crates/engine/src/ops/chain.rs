@@ -33,7 +33,7 @@ impl Engine {
                     let standing = standing(session, snapshot, memory.head.memory).await?;
                     let asked = shown(session, memory.head, &standing).ok_or(Error::NotFound)?;
                     let trace = Trace { targets: vec![target(&asked)], ..Trace::default() };
-                    let versions = shown_chain(session, versions);
+                    let versions = shown_chain(session, session.viewer(), versions);
                     return Ok((Chain { asked, versions }, trace));
                 }
                 Err(Error::NotFound)

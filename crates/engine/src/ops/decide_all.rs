@@ -9,7 +9,7 @@ use yore_domain::kind::Kind;
 use yore_domain::memory::{Content, normalised};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, HoldId, Result};
-use yore_policy::detect::directs;
+use yore_policy::orders::directs;
 
 use super::review::Decision;
 use crate::call::Call;

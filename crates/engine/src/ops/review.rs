@@ -12,9 +12,12 @@ use yore_domain::memory::{Draft, Memory};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::{Error, HoldId, Result};
 use yore_policy::Need;
+use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::learn::lesson;
+use super::many::hold_of;
+use super::remember::{said_before, statement};
 use super::shown::shown_hold;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -232,6 +235,8 @@ async fn carried_out(
         wish: &wish,
         attempt: Attempt::Again,
     };
+    let once = Once::of(&ground, hold, mutation).await?;
+    let mutation = once.mutation.as_ref().unwrap_or(mutation);
     let by = reviewer(session);
     let steps = match ground.weigh(mutation, &[], Some(&by)).await? {
         Weighed::Commit(steps) => steps,
@@ -239,12 +244,52 @@ async fn carried_out(
             return Err(Error::conflict("an approved operation was held again"));
         }
     };
-    let Planned { output, writes, mut preconditions, outcome, trace } = done(steps);
+    let Planned { output, mut writes, mut preconditions, outcome, trace } = done(steps);
     hold.outcome = output.memories.first().map(|head| head.memory);
+    preconditions.extend(once.precondition);
+    writes.extend(once.name);
     let trace = trace.with("operation", mutation.name()).with("hold", hold.id.to_string());
     preconditions.extend(epochs(snapshot.epochs().await?));
     let output = Reviewed { hold: hold.clone(), done: Some(output) };
     Ok(Planned { output, writes, preconditions, outcome, trace })
+}
+
+/// What makes an approved proposal say once what several proposals say.
+#[derive(Default)]
+struct Once {
+    /// What is carried out instead, when a memory says it already.
+    mutation: Option<Mutation>,
+    /// The proposal's id as a name of that memory.
+    name: Option<Write>,
+    /// What must still hold otherwise.
+    precondition: Option<Precondition>,
+}
+
+impl Once {
+    async fn of(ground: &Ground<'_>, hold: &Hold, mutation: &Mutation) -> Result<Self> {
+        let Mutation::Remember { draft, id: Some(id) } = mutation else {
+            return Ok(Self::default());
+        };
+        let namespace = hold.agent.as_deref().unwrap_or_default();
+        if hold.id != hold_of(namespace, *id) {
+            return Ok(Self::default());
+        }
+        let statement = statement(ground, &draft.content);
+        let Some(known) = said_before(ground, &draft.content, &statement).await? else {
+            return Ok(Self {
+                precondition: Some(Precondition::Unsaid(statement)),
+                ..Self::default()
+            });
+        };
+        let name = Write::Alias {
+            namespace: namespace.to_owned(),
+            name: id.to_string(),
+            target: AliasTarget::Memory(known.head.memory),
+            instead_of: None,
+        };
+        let mutation = Mutation::Remember { draft: draft.clone(), id: None };
+        Ok(Self { mutation: Some(mutation), name: Some(name), precondition: None })
+    }
 }
 
 fn reviewer(session: &Session) -> String {

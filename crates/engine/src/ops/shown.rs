@@ -54,10 +54,19 @@ impl Standing {
 
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
 pub(crate) fn shown(session: &Session, version: Version, standing: &Standing) -> Option<Version> {
+    shown_to(session, session.viewer(), version, standing)
+}
+
+/// The same for whoever the caller hands it on to. What is kept from the caller is never shown.
+pub(crate) fn shown_to(
+    session: &Session,
+    viewer: Viewer,
+    version: Version,
+    standing: &Standing,
+) -> Option<Version> {
     if standing.withheld || session.kept.rule(&version).is_some() {
         return None;
     }
-    let viewer = session.viewer();
     let secret = standing.secret || is_secret_to(session.permit.principal(), &version.class());
     let own = viewer.withheld(&version.content.consent);
     let since = viewer.withheld(&standing.consent).iter().filter(|path| !own.contains(path));

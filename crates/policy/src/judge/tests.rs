@@ -127,6 +127,24 @@ fn an_agent_takes_back_alone_only_what_it_put_aside_itself() {
 }
 
 #[test]
+fn what_was_relabelled_since_comes_back_for_no_agent() {
+    let gone = memory(Draft::text("a"));
+    let back = Mutation::Restore { memory: gone.head.memory, number: 1 };
+    let changes: [fn(&mut Content); 2] = [
+        |after| after.governance.labels = vec![Label::new("work").unwrap()],
+        |after| after.scope.agent = Some("another".to_owned()),
+    ];
+    for change in changes {
+        let mut after = gone.head.content.clone();
+        change(&mut after);
+        let facts = Facts { targets: vec![&gone], after: Some(&after), ..Facts::default() };
+        let verdict = judge(&permit(&writer()), &back, &facts, NOW);
+        assert!(matches!(verdict, Verdict::Refuse(Error::Forbidden { .. })), "{verdict:?}");
+        assert!(matches!(judge(&permit(&owner()), &back, &facts, NOW), Verdict::Commit));
+    }
+}
+
+#[test]
 fn erasing_needs_its_own_verb_and_no_legal_hold() {
     let mut held = memory(Draft::text("a"));
     let erase =
@@ -350,4 +368,44 @@ fn who_asks_for_approval_gets_it_even_as_the_owner() {
     let facts = Facts { wants_approval: true, ..Facts::default() };
     let verdict = judge(&permit(&owner()), &remember(Draft::text("a")), &facts, NOW);
     assert!(matches!(verdict, Verdict::Hold(HoldReason::Requested)));
+}
+
+#[test]
+fn what_holds_secrets_waits_or_is_labelled_as_the_operator_wants() {
+    let said = remember(Draft::text("the card is 4111 1111 1111 1111"));
+    let facts = |care| Facts { care, ..Facts::default() };
+    for (care, waits) in [(Care::Off, false), (Care::Label, false), (Care::Hold, true)] {
+        let verdict = judge(&permit(&writer()), &said, &facts(care), NOW);
+        assert_eq!(
+            matches!(&verdict, Verdict::Hold(HoldReason::Rule(why)) if why.contains("card")),
+            waits
+        );
+        let own = judge(&permit(&owner()), &said, &facts(care), NOW);
+        assert!(matches!(own, Verdict::Commit), "the owner's own word is not held");
+    }
+    let plain = remember(Draft::text("tea, no sugar"));
+    let verdict = judge(&permit(&writer()), &plain, &facts(Care::Hold), NOW);
+    assert!(matches!(verdict, Verdict::Commit));
+
+    let mut content = Draft::text("robin@example.org, +49 171 2345678").content;
+    assert!(careful_labels(Care::Off, &content).is_empty());
+    let labels = careful_labels(Care::Label, &content);
+    assert_eq!(labels, [Finding::Email.label(), Finding::Phone.label()]);
+    content.governance.labels = labels;
+    assert!(careful_labels(Care::Hold, &content).is_empty(), "each once");
+}
+
+#[test]
+fn a_rule_may_ask_for_what_is_found_and_an_allowing_one_goes_first() {
+    let said = remember(Draft::text("the card is 4111 1111 1111 1111"));
+    let asks = Rule { detects: vec![Finding::Iban, Finding::Card], ..rule(RuleAction::Refuse) };
+    let rules = [asks];
+    let facts = Facts { rules: &rules, ..Facts::default() };
+    let verdict = judge(&permit(&writer()), &said, &facts, NOW);
+    assert!(matches!(verdict, Verdict::Refuse(_)));
+    let plain = judge(&permit(&writer()), &remember(Draft::text("tea")), &facts, NOW);
+    assert!(matches!(plain, Verdict::Commit));
+    let rules = [Rule { detects: vec![Finding::Card], ..rule(RuleAction::Allow) }];
+    let facts = Facts { rules: &rules, care: Care::Hold, ..Facts::default() };
+    assert!(matches!(judge(&permit(&writer()), &said, &facts, NOW), Verdict::Commit));
 }

@@ -12,7 +12,7 @@ use yore_domain::provenance::Provenance;
 use yore_domain::stream::Letter;
 use yore_domain::{Error as DomainError, HoldId, MemoryId};
 use yore_store::CommitError;
-use yore_store::plan::Before;
+use yore_store::plan::{Before, Grave};
 
 use super::words::Words;
 use super::{Commit, missing};
@@ -33,6 +33,7 @@ impl Commit<'_> {
         ] {
             self.run(sql, [row.row])?;
         }
+        self.bury(Grave::Memory(memory))?;
         for sql in [
             "DELETE FROM alias WHERE kind IN (0, 1) AND target = ?1",
             "DELETE FROM procedure WHERE memory = ?1",

@@ -9,6 +9,9 @@ use yore_store::plan::AliasTarget;
 use super::View;
 use crate::select::its_versions;
 
+/// What a link to a named thing begins with.
+const ENTITY: &str = "entity:";
+
 pub(super) fn resolve(
     view: &View<'_>,
     namespace: &str,
@@ -73,14 +76,16 @@ pub(super) fn related(view: &View<'_>, id: MemoryId) -> rusqlite::Result<Vec<Mem
         view.conn.prepare_cached("SELECT DISTINCT target FROM relation WHERE memory = ?1")?;
     let targets: Vec<String> =
         outgoing.query_map([row], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    for target in targets {
-        found.extend(named(view, &target)?);
+    for target in &targets {
+        found.extend(named(view, target)?);
     }
     let mut incoming = view.conn.prepare_cached(
         "SELECT m.id, m.class FROM relation r JOIN memory m ON m.row = r.memory
          WHERE r.target = ?1",
     )?;
-    for spelling in spellings(view, id, row)? {
+    // Whoever names the same thing is related, too.
+    let things = targets.into_iter().filter(|target| target.starts_with(ENTITY));
+    for spelling in spellings(view, id, row)?.into_iter().chain(things) {
         let mut rows = incoming.query([spelling])?;
         while let Some(row) = rows.next()? {
             if view.selection.has(row.get(1)?) {

@@ -24,7 +24,7 @@ use crate::background::PROTOCOL;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::mutate::{Ground, Steps, Waiting, Weighed, Wish};
-use crate::ops::propose::hold_named;
+use crate::ops::many::hold_named;
 use crate::ops::remember::statement;
 use crate::ops::revise;
 use crate::run::{Attempt, Trace};
