@@ -27,16 +27,13 @@ async fn walked(vault: &Vault, query: &str) -> Vec<String> {
     loop {
         let page = vault.get(&format!("/conversations?{query}{cursor}")).await.expect(200);
         titles.extend(each(&page, "title"));
-        match &page["next_cursor"] {
-            Value::Null => {
-                assert_eq!(page["has_more"], false);
-                return titles;
-            }
-            next => {
-                assert_eq!(page["has_more"], true);
-                cursor = format!("&cursor={}", next.as_str().unwrap());
-            }
-        }
+        let Some(next) = page["next_cursor"].as_str() else {
+            assert_eq!(page["has_more"], false);
+            assert_eq!(page["next_cursor"], Value::Null);
+            return titles;
+        };
+        assert_eq!(page["has_more"], true);
+        cursor = format!("&cursor={next}");
     }
 }
 
