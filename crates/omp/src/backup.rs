@@ -136,8 +136,8 @@ impl Omp {
 
     /// Says how a backup stands.
     pub(crate) async fn backup_state(&self, asking: &Asking, id: &str) -> Result<Value> {
-        let job = self.job(asking, Work::Archive, id).await?;
-        let mut state = state_of(&job, self.running.has(job.id));
+        let (job, running) = self.job(asking, Work::Archive, id).await?;
+        let mut state = state_of(&job, running);
         if job.state == JobState::Completed {
             for name in ["counts", "checksum", "size_bytes", "expires_at"] {
                 state[name] = job.report[name].clone();
@@ -150,7 +150,7 @@ impl Omp {
 
     /// Opens the archive of a backup that is done and not too old.
     pub(crate) async fn backup_archive(&self, asking: &Asking, id: &str) -> Result<Ready> {
-        let job = self.job(asking, Work::Archive, id).await?;
+        let (job, _) = self.job(asking, Work::Archive, id).await?;
         if job.state != JobState::Completed {
             return Err(Refusal::new(409, "conflict", "the backup is not complete"));
         }
@@ -167,10 +167,12 @@ impl Omp {
         Ok(Ready { kept, name: format!("yore-{}.{ending}", job.id) })
     }
 
-    /// A job that this caller asked for.
-    pub(crate) async fn job(&self, asking: &Asking, work: Work, id: &str) -> Result<Job> {
+    /// A job that this caller asked for, and whether it was under way when it was asked about.
+    pub(crate) async fn job(&self, asking: &Asking, work: Work, id: &str) -> Result<(Job, bool)> {
         let id: JobId = id.parse().map_err(|_| Error::NotFound)?;
-        Ok(self.engine.work_named(&asking.call, work, id).await?)
+        // What ends between the two looks is then found to have ended.
+        let running = self.running.has(id);
+        Ok((self.engine.work_named(&asking.call, work, id).await?, running))
     }
 }
 

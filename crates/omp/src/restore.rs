@@ -177,8 +177,8 @@ impl Omp {
 
     /// Says how a restore stands.
     pub(crate) async fn restore_state(&self, asking: &Asking, id: &str) -> Result<Value> {
-        let job = self.job(asking, Work::Restore, id).await?;
-        let mut state = state_of(&job, self.running.has(job.id));
+        let (job, running) = self.job(asking, Work::Restore, id).await?;
+        let mut state = state_of(&job, running);
         if job.state == JobState::Completed {
             state["summary"] = job.report;
         }

@@ -75,12 +75,12 @@ async fn omp_160_appends_are_all_taken_and_ordered_by_time() {
     assert_eq!(texts, ["one", "two", "three", "four"]);
     assert_eq!(read["updated_at"], "2026-03-15T11:00:00Z");
     // A message that is there stays; one that says something else is a conflict that is told.
-    let mut changed = early.clone();
+    let mut changed = early[0].clone();
     changed["content"] = "edited".into();
     let told = vault.post(&messages, &json!([late, changed])).await.expect(200);
     assert_eq!((&told["appended"], &told["skipped"]), (&json!(0), &json!(1)));
     assert_eq!(told["conflicts"], 1);
-    let one = format!("{messages}/{}", early["id"].as_str().unwrap());
+    let one = format!("{messages}/{}", early[0]["id"].as_str().unwrap());
     assert_eq!(vault.get(&one).await.expect(200)["content"], "three");
     assert_eq!(vault.get(&format!("{messages}/{}", MessageId::random())).await.status, 404);
 }

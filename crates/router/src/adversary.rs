@@ -267,7 +267,7 @@ mod tests {
         let max = Scene { budget: MOST, score: 10.0, fusion: Fusion::Max, ..PLAIN };
         let swept = sweep(max).await.unwrap();
         assert!(swept.recall < 1.0 && swept.leaked > 0, "{swept:?}");
-        let lifted = Scene { attack: Attack::Lift, budget: MOST, ..PLAIN };
+        let lifted = Scene { attack: Attack::Lift, ..max };
         let swept = sweep(lifted).await.unwrap();
         assert!(swept.recall < 1.0, "true memories lifted by one store push others out: {swept:?}");
     }

@@ -16,7 +16,7 @@ impl Connector for Omp {
 
     fn recognise(&self, sample: &Sample<'_>) -> u8 {
         // A zip is handed over whole only when it has a manifest of the format.
-        if sample.head.starts_with(b"PK") {
+        if sample.head.starts_with(b"PK\x03\x04") {
             return 100;
         }
         u8::from(Sealed::begins(sample.head)) * 90

@@ -7,7 +7,7 @@ const TRUE: &[(&str, Finding)] = &[
     ("export GH=ghp_0123456789abcdefABCDEF0123456789abcd", Finding::Secret),
     ("github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789", Finding::Secret),
     ("aws: AKIAIOSFODNN7EXAMPLE", Finding::Secret),
-    ("maps AIzaSyA1234567890abcdefghijklmnopqrstu", Finding::Secret),
+    ("maps AIzaSyA1234567890abcdefghijklmnopqrstuv", Finding::Secret),
     ("slack xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx", Finding::Secret),
     ("stripe sk_live_4eC39HqLyjWDarjtT1zdp7dc", Finding::Secret),
     ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r\n-----END", Finding::Secret),

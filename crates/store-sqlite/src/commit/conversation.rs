@@ -37,13 +37,16 @@ impl Commit<'_> {
         Before { conversation: Some((*self.classes.get(class)).clone()), ..Before::default() }
     }
 
+    /// Writes a head. What was said since it was read stays counted in its last time.
     pub(super) fn conversation(&mut self, conversation: &Conversation) -> Result<()> {
         let class = self.classes.id_of(self.conn, &conversation.class())?;
         self.run(
             "INSERT INTO conversation (id, class, platform, created, updated, data)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (id) DO UPDATE SET class = excluded.class, platform = excluded.platform,
-                 created = excluded.created, updated = excluded.updated, data = excluded.data",
+                 created = excluded.created, updated = max(updated, excluded.updated),
+                 data = iif(updated > excluded.updated,
+                     json_set(excluded.data, '$.updated', updated), excluded.data)",
             (
                 conversation.id.bytes(),
                 class,
