@@ -1,5 +1,8 @@
 //! One file per operation. Mutations are planned here; everything else runs by itself.
 
+pub mod accept;
+pub mod acknowledge;
+pub mod append;
 pub mod attach;
 pub mod audit;
 pub mod batch;
@@ -16,10 +19,12 @@ pub mod get;
 pub mod grants;
 pub mod identify;
 pub mod import;
+pub mod inbox;
 pub mod keep;
 pub mod list;
 pub mod locate;
 mod merge;
+pub mod peers;
 mod prior;
 pub mod profile;
 pub mod propose;
@@ -29,11 +34,13 @@ mod relabel;
 mod remember;
 mod repeat;
 mod restore;
+pub mod resume;
 pub mod review;
 mod revise;
 pub mod rules;
 mod shown;
 pub mod tokens;
+pub mod transcript;
 pub mod undo;
 
 use schemars::JsonSchema;
