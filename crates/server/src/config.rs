@@ -54,6 +54,8 @@ pub struct Config {
     pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
+    /// What concerns UAMP alone.
+    pub uamp: Uamp,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -128,6 +130,36 @@ impl Oamp {
             return Err(wrong("must hold at least 32 bytes".into()));
         }
         Ok(Some(Secret::new(secret)))
+    }
+}
+
+/// What concerns UAMP alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Uamp {
+    /// Where the server is reached from outside, for what it publishes about itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether messages from this machine may come in clear text. Default: no.
+    pub insecure_loopback: bool,
+    /// Whether ids that are no UUIDs are taken. Default: no.
+    pub odd_ids: bool,
+    /// Hosts whose DID documents may be fetched from private addresses.
+    pub private_hosts: Vec<String>,
+}
+
+impl Uamp {
+    /// How the protocol is to be spoken.
+    pub(crate) fn options(&self) -> yore_uamp::Options {
+        yore_uamp::Options {
+            ids: if self.odd_ids { yore_uamp::Ids::Any } else { yore_uamp::Ids::Uuids },
+            clear_text: match self.insecure_loopback {
+                true => yore_uamp::ClearText::Loopback,
+                false => yore_uamp::ClearText::Refused,
+            },
+            url: self.url.clone(),
+            ..yore_uamp::Options::default()
+        }
     }
 }
 
@@ -260,6 +292,7 @@ impl Default for Config {
             ump: Ump::default(),
             publish: Publish::default(),
             oamp: Oamp::default(),
+            uamp: Uamp::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }

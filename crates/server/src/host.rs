@@ -207,6 +207,7 @@ impl Host {
         if let Some(renewal) = renewal {
             renewal.abort();
         }
+        app.uamp().stop().await;
         halt.send_replace(true);
         for delivery in deliveries {
             if let Err(error) = delivery.await {
