@@ -13,6 +13,7 @@ use anyhow::Result;
 
 use crate::results::{Outcome, Results};
 
+pub(crate) use serving::Serving;
 pub(crate) use tools::Python;
 
 /// The name under which these checks stand among the results.

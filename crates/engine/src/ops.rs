@@ -2,14 +2,21 @@
 
 pub mod accept;
 pub mod acknowledge;
+pub mod amend;
 pub mod append;
 pub mod attach;
 pub mod audit;
 pub mod batch;
+pub mod begin;
+pub mod case;
 pub mod chain;
+pub mod changes;
+pub mod consolidate;
 pub mod context;
 pub mod converse;
+pub mod decide_all;
 pub(crate) mod diff;
+mod disclose;
 pub mod elsewhere;
 pub mod expire;
 pub mod export;
@@ -17,13 +24,18 @@ pub mod feedback;
 mod forget;
 pub mod get;
 pub mod grants;
+pub mod hold_talk;
 pub mod identify;
 pub mod import;
 pub mod inbox;
 pub mod keep;
+pub(crate) mod learn;
+mod ledger;
 pub mod list;
 pub mod locate;
+pub(crate) mod many;
 mod merge;
+pub mod neighbours;
 pub mod peers;
 mod prior;
 pub mod profile;
@@ -38,10 +50,16 @@ pub mod resume;
 pub mod review;
 mod revise;
 pub mod rules;
+pub mod say;
+pub mod search;
 mod shown;
+pub mod takeout;
+pub mod talk;
 pub mod tokens;
 pub mod transcript;
 pub mod undo;
+pub mod vitals;
+pub mod work;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,7 +89,7 @@ pub(crate) async fn after(ground: &Ground<'_>, mutation: &Mutation) -> Result<Op
         Mutation::Relabel { change, .. } => Ok(Some(relabel::after(ground.target()?, change))),
         Mutation::Restore { number, .. } => restore::after(ground, *number).await.map(Some),
         Mutation::Merge { strategy, .. } => merge::after(ground, *strategy),
-        Mutation::Remember { .. } | Mutation::Forget { .. } => Ok(None),
+        Mutation::Remember { .. } | Mutation::Forget { .. } | Mutation::Disclose { .. } => Ok(None),
     }
 }
 
@@ -88,5 +106,6 @@ pub(crate) async fn steps(
         Mutation::Forget { depth, .. } => forget::steps(ground, *depth),
         Mutation::Merge { strategy, .. } => merge::steps(ground, *strategy, after),
         Mutation::Restore { number, .. } => restore::steps(ground, *number, after).await,
+        Mutation::Disclose { rule, agent, .. } => disclose::steps(ground, rule, agent).await,
     }
 }

@@ -7,7 +7,7 @@ use yore_canon::json::Object;
 use yore_domain::grant::Verb;
 use yore_domain::stream::Pending;
 use yore_domain::{MessageId, Span};
-use yore_engine::{Acceptance, Accepted, Acknowledged, Call, Incoming, Opening, Said};
+use yore_engine::{Acceptance, Accepted, Acknowledged, Call, Incoming, Opening, Spoken};
 
 use crate::envelope::{Envelope, Rejected};
 use crate::hub::Key;
@@ -298,7 +298,7 @@ fn minted() -> String {
 }
 
 /// What the transcript keeps: the words and who vouched for them, never the token.
-fn said(envelope: &Envelope, digest: &Sha256, key: &str) -> Result<Said> {
+fn said(envelope: &Envelope, digest: &Sha256, key: &str) -> Result<Spoken> {
     let text = match envelope.body.decoded() {
         Ok(bytes) => String::from_utf8(bytes).unwrap_or_default(),
         Err(refusal) => return Err(refusal),
@@ -315,5 +315,5 @@ fn said(envelope: &Envelope, digest: &Sha256, key: &str) -> Result<Said> {
     if let Some(token) = &envelope.cap_token {
         about["uamp_cap_token_sha256"] = Value::from(token::thumbprint(token));
     }
-    Ok(Said { id: MessageId::random(), text, at: envelope.ts, about })
+    Ok(Spoken { id: MessageId::random(), text, at: envelope.ts, about })
 }

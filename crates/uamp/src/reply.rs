@@ -7,7 +7,7 @@ use yore_canon::jws::{self, Unsigned};
 use yore_canon::key::Algorithm;
 use yore_canon::{did, jcs};
 use yore_domain::{MessageId, Result};
-use yore_engine::{Call, Putting, Said};
+use yore_engine::{Call, Putting, Spoken};
 
 use crate::delta::stamp;
 use crate::envelope::Rejected;
@@ -39,7 +39,7 @@ impl Uamp {
             "uamp_digest": digest,
         });
         let at = core.engine.now();
-        let said = Said { id: MessageId::random(), text: text.to_owned(), at, about };
+        let said = Spoken { id: MessageId::random(), text: text.to_owned(), at, about };
         let (inbox, bytes) = (to.to_owned(), message.into_bytes());
         let put = Putting { protocol: NAME, inbox, id: id.to_string(), digest, bytes, said };
         core.engine.put_letter(call, put).await?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use yore_canon::hash::{Sha256, Sha256Hasher};
 use yore_domain::stream::{Frame, Pending};
 use yore_domain::{Error, MessageId, Result};
-use yore_engine::{Appending, Engine, Said, Ticket};
+use yore_engine::{Appending, Engine, Spoken, Ticket};
 
 use crate::delta::{self, Kind};
 use crate::hub::Hub;
@@ -84,7 +84,7 @@ impl Writer {
             self.count(self.next, frame.as_bytes());
             frames.push(frame.into_bytes());
         }
-        let said = ends.map(|state| Said {
+        let said = ends.map(|state| Spoken {
             id: MessageId::random(),
             text: std::mem::take(&mut self.folded),
             at: now,

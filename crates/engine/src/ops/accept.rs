@@ -18,7 +18,7 @@ use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::peers::{Peer, peers, speaking};
-use super::transcript::{Said, Speaker, record};
+use super::transcript::{Spoken, Speaker, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Act, Attempt, Planned, Session, Trace};
@@ -61,7 +61,7 @@ pub struct Incoming {
     /// Its exact bytes, for inboxes.
     pub bytes: Vec<u8>,
     /// What the transcript keeps of it, when it is worth keeping.
-    pub said: Option<Said>,
+    pub said: Option<Spoken>,
 }
 
 /// A stream that a message opens.

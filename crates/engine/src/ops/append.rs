@@ -11,7 +11,7 @@ use yore_store::{Precondition, Snapshot, Write};
 
 use super::accept::Ticket;
 use super::peers::peers;
-use super::transcript::{Said, Speaker, record};
+use super::transcript::{Spoken, Speaker, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Act, Attempt, Planned, Session, Trace};
@@ -28,7 +28,7 @@ pub struct Appending {
     /// What its end waits for from now on.
     pub pending: Option<Pending>,
     /// What the transcript keeps of the whole stream.
-    pub said: Option<Said>,
+    pub said: Option<Spoken>,
 }
 
 struct Append<'a> {

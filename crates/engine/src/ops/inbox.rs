@@ -11,7 +11,7 @@ use yore_store::Write;
 
 use super::accept::copy_for;
 use super::peers::{peers, speaking};
-use super::transcript::{Said, Speaker, record};
+use super::transcript::{Spoken, Speaker, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Planned, Trace};
@@ -37,7 +37,7 @@ pub struct Putting {
     /// The message.
     pub bytes: Vec<u8>,
     /// What the transcript keeps of it.
-    pub said: Said,
+    pub said: Spoken,
 }
 
 impl Engine {

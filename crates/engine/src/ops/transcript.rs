@@ -18,7 +18,7 @@ const LONGEST: usize = 256 << 10;
 
 /// One message of a transcript.
 #[derive(Clone, Debug, Serialize)]
-pub struct Said {
+pub struct Spoken {
     /// Its id.
     pub id: MessageId,
     /// Its words.
@@ -49,7 +49,7 @@ pub(crate) async fn record(
     protocol: &str,
     thread: &str,
     speaker: Speaker,
-    said: &Said,
+    said: &Spoken,
 ) -> Result<(Vec<Write>, Precondition)> {
     let id = conversation_of(vault, protocol, thread);
     let known = view.conversation(id).await?.map(|(known, _)| known);

@@ -8,5 +8,6 @@ mod attachments;
 mod lifecycle;
 mod quiet;
 mod refusals;
+mod routes;
 mod support;
 mod tls;
