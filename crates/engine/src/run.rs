@@ -383,7 +383,7 @@ impl Engine {
         op: &A,
     ) -> Result<A::Output> {
         let permit = self.system(vault, op.need().operation)?;
-        let session = Session { permit, now: self.now() };
+        let session = Session { permit, now: self.now(), kept: Kept::default() };
         self.carry_out(&Call::anonymous(protocol), &session, op).await
     }
 

@@ -82,7 +82,7 @@ pub struct Envelope {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The refusal.
-    pub refusal: Refusal,
+    pub refusal: Box<Refusal>,
     /// The id of what is refused.
     pub id: Option<String>,
     /// The stream it names.
@@ -93,7 +93,7 @@ pub struct Rejected {
 
 impl From<Refusal> for Rejected {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, id: None, stream: None, from: None }
+        Self { refusal: Box::new(refusal), id: None, stream: None, from: None }
     }
 }
 
@@ -121,7 +121,8 @@ impl Envelope {
     pub fn of(object: Object, ids: Ids) -> Result<Self, Rejected> {
         let text = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
         let (id, stream, from) = (text("id"), text("stream_id"), text("from"));
-        read(object, ids).map_err(|refusal| Rejected { refusal, id, stream, from })
+        let refused = |refusal| Rejected { refusal: Box::new(refusal), id, stream, from };
+        read(object, ids).map_err(refused)
     }
 
     /// Returns the digest of everything but the signature, as it was sent.

@@ -51,7 +51,7 @@ impl Uamp {
         let (id, stream) = (Some(envelope.spelt().to_owned()), envelope.stream.clone());
         let from = Some(envelope.from.as_str().to_owned());
         let taken = self.judge(call, envelope, bytes).await;
-        taken.map_err(|refusal| Rejected { refusal, id, stream, from })
+        taken.map_err(|refusal| Rejected { refusal: Box::new(refusal), id, stream, from })
     }
 
     async fn judge(&self, call: &Call, envelope: Envelope, bytes: &[u8]) -> Result<Receipt> {

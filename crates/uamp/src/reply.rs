@@ -12,7 +12,7 @@ use yore_engine::{Call, Putting, Spoken};
 use crate::delta::stamp;
 use crate::envelope::Rejected;
 use crate::intent::Intent;
-use crate::receive::inbox_key;
+use crate::receive::{Receipt, inbox_key};
 use crate::{Core, NAME, Uamp};
 
 /// What an envelope of ours says.
@@ -80,6 +80,18 @@ impl Core {
         let signature = self.engine.sign_as_server(unsigned.input()).await?;
         object.insert("sig".into(), unsigned.detached(&signature).into());
         Ok((id, digest.to_hex(), jcs::canonical_object(&object)))
+    }
+
+    /// Writes the receipt of a message that was taken in.
+    pub(crate) async fn accepted(&self, receipt: &Receipt) -> Result<String> {
+        self.envelope(Reply {
+            to: &receipt.from,
+            intent: Intent::Progress,
+            reply_to: Some(&receipt.id),
+            stream: receipt.stream.as_deref(),
+            content: &json!({ "state": "accepted", "duplicate": receipt.duplicate }),
+        })
+        .await
     }
 
     /// Writes the error that answers a message. Who cannot be named is answered all the same.

@@ -156,14 +156,7 @@ impl Desk {
 
     async fn accepted(&self, headers: &HeaderMap, receipt: &Receipt) -> Result<Response> {
         let mut response = if accepts(headers, "application/uamp+json") {
-            let reply = Reply {
-                to: &receipt.from,
-                intent: Intent::Progress,
-                reply_to: Some(&receipt.id),
-                stream: receipt.stream.as_deref(),
-                content: &json!({ "state": "accepted", "duplicate": receipt.duplicate }),
-            };
-            envelope_of(StatusCode::ACCEPTED, self.uamp.0.envelope(reply).await?)
+            envelope_of(StatusCode::ACCEPTED, self.uamp.0.accepted(receipt).await?)
         } else {
             StatusCode::ACCEPTED.into_response()
         };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -16,9 +16,8 @@ use yore_engine::Call;
 use crate::Uamp;
 use crate::envelope::{Envelope, Rejected};
 use crate::intent::Intent;
-use crate::receive::{Receipt, acknowledged_below};
+use crate::receive::acknowledged_below;
 use crate::refusal::{Code, Refusal, Result};
-use crate::reply::Reply;
 
 /// The subprotocol that is echoed when it is offered.
 pub(crate) const SUBPROTOCOL: &str = "uamp.v1";
@@ -151,7 +150,7 @@ impl Connection {
         {
             self.follow(stream, None).await?;
         }
-        Ok(Some(self.receipt(&receipt).await?))
+        Ok(Some(uamp.0.accepted(&receipt).await.map_err(Refusal::from)?))
     }
 
     /// Takes an acknowledgement, or a complaint about a missing frame, as a bare delta.
@@ -197,17 +196,6 @@ impl Connection {
         });
         self.streams.insert(stream.to_owned(), Followed { sender, task });
         Ok(())
-    }
-
-    async fn receipt(&self, receipt: &Receipt) -> Result<String> {
-        let reply = Reply {
-            to: &receipt.from,
-            intent: Intent::Progress,
-            reply_to: Some(&receipt.id),
-            stream: receipt.stream.as_deref(),
-            content: &json!({ "state": "accepted", "duplicate": receipt.duplicate }),
-        };
-        Ok(self.uamp.0.envelope(reply).await?)
     }
 
     async fn tell(&mut self, stream: &str, frame: Result<Frame>) -> Sent {

@@ -56,7 +56,9 @@ async fn hear(socket: &mut Socket) -> Value {
                 return serde_json::from_slice(json).unwrap();
             }
             Message::Ping(_) | Message::Pong(_) => {}
-            other => panic!("{other:?}"),
+            other @ (Message::Text(_) | Message::Close(_) | Message::Frame(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 }

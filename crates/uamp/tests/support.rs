@@ -164,8 +164,8 @@ impl Vault {
         let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
         let ump = Ump::new(engine.clone(), yore_ump::Options::default());
         let registry = Arc::new(Registry::new(vec![Box::new(ump)]));
-        let mut options = Options::default();
-        options.patience = std::time::Duration::from_millis(200);
+        let patience = std::time::Duration::from_millis(200);
+        let mut options = Options { patience, ..Options::default() };
         change(&mut options);
         let pages = Arc::new(Pages(vectors()["documents"]["did_web"].clone()));
         let uamp = Uamp::new(engine.clone(), registry.clone(), options, pages);

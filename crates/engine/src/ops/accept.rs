@@ -18,7 +18,7 @@ use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::peers::{Peer, peers, speaking};
-use super::transcript::{Spoken, Speaker, record};
+use super::transcript::{Speaker, Spoken, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Act, Attempt, Planned, Session, Trace};

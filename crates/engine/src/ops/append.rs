@@ -11,7 +11,7 @@ use yore_store::{Precondition, Snapshot, Write};
 
 use super::accept::Ticket;
 use super::peers::peers;
-use super::transcript::{Spoken, Speaker, record};
+use super::transcript::{Speaker, Spoken, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Act, Attempt, Planned, Session, Trace};

@@ -11,7 +11,7 @@ use yore_store::Write;
 
 use super::accept::copy_for;
 use super::peers::{peers, speaking};
-use super::transcript::{Spoken, Speaker, record};
+use super::transcript::{Speaker, Spoken, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Planned, Trace};
