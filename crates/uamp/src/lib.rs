@@ -4,7 +4,7 @@
 //! A message ([`Envelope`]) is checked in the order the protocol fixes, taken in once and durably
 //! by the engine, and worked on ([`Uamp::receive`]). Answers are frames of a stream: kept before
 //! they are sent, sent no further than the window allows, resumed from any frame on any transport
-//! ([`Uamp::follow`]). HTTP and WebSocket are two encodings of these two functions ([`routes`]).
+//! ([`Uamp::follow`]). HTTP, WebSocket and gRPC are encodings of these two functions ([`routes`]).
 //!
 //! This crate is a carrier: it knows no memory operation. Typed bodies go to the dialect they
 //! name, and the engine alone says who may do what. Start at `receive.rs`, then `work.rs`.
@@ -14,6 +14,7 @@ mod deliver;
 mod delta;
 mod discovery;
 mod envelope;
+pub mod grpc;
 mod hub;
 mod intent;
 mod receive;
@@ -22,6 +23,7 @@ mod reply;
 mod resolve;
 mod routes;
 pub mod schema;
+mod session;
 mod signature;
 mod socket;
 mod token;

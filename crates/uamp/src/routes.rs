@@ -18,6 +18,7 @@ use futures::StreamExt;
 use futures::stream;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use yore_canon::hash::Sha256;
 use yore_canon::jws;
 use yore_domain::Error;
@@ -32,10 +33,10 @@ use crate::intent::Intent;
 use crate::receive::{Receipt, inbox_key};
 use crate::refusal::{Code, Refusal, Result};
 use crate::reply::Reply;
-use crate::{ClearText, MEDIA_TYPE, NAME, Uamp, socket};
+use crate::{ClearText, MEDIA_TYPE, NAME, Uamp, grpc, socket};
 
 /// The paths that this protocol claims. What lies below them is its own, too.
-pub const PATHS: [&str; 8] = [
+pub const PATHS: [&str; 12] = [
     "/v1/messages",
     "/v1/stream/{id}",
     "/uamp/1/ws",
@@ -44,6 +45,10 @@ pub const PATHS: [&str; 8] = [
     "/.well-known/agent-hub.json",
     "/.well-known/agent-card.json",
     "/.well-known/did.json",
+    "/uamp.v1.Agent/{*method}",
+    "/grpc.health.v1.Health/{*method}",
+    "/grpc.reflection.v1.ServerReflection/{*method}",
+    "/grpc.reflection.v1alpha.ServerReflection/{*method}",
 ];
 
 /// After how long a client comes back that was cut off.
@@ -65,6 +70,7 @@ pub(crate) struct Desk {
 
 /// The routes of the protocol.
 pub fn routes(surface: Surface, uamp: Uamp) -> Router {
+    let desk = Desk { surface, uamp };
     Router::new()
         .route("/v1/messages", served(post(message)))
         .route("/v1/messages/{*rest}", any(nothing))
@@ -77,7 +83,8 @@ pub fn routes(surface: Surface, uamp: Uamp) -> Router {
         .route("/.well-known/agent-hub.json", get(hub))
         .route("/.well-known/agent-card.json", get(card))
         .route("/.well-known/did.json", get(did))
-        .with_state(Desk { surface, uamp })
+        .merge(grpc::routes(&desk))
+        .with_state(desk)
 }
 
 fn served(method: MethodRouter<Desk>) -> MethodRouter<Desk> {
@@ -96,8 +103,17 @@ async fn nothing(State(desk): State<Desk>) -> Response {
 }
 
 impl Desk {
+    pub(crate) const fn uamp(&self) -> &Uamp {
+        &self.uamp
+    }
+
+    /// Cancelled when the server ends.
+    pub(crate) const fn stop(&self) -> &CancellationToken {
+        &self.surface.stop
+    }
+
     /// Reads the head of a request: who calls, and whether the way is one that may be taken.
-    fn call(&self, parts: &Parts) -> Result<Call> {
+    pub(crate) fn call(&self, parts: &Parts) -> Result<Call> {
         let core = &self.uamp.0;
         let fine = match parts.extensions.get::<Peer>() {
             Some(Peer { way: Way::Tls | Way::Socket, .. }) => true,

@@ -1,12 +1,8 @@
 //! The WebSocket binding: frames of a length and JSON, in both directions.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use yore_canon::json::{self as strict, Limits, Object};
@@ -14,10 +10,9 @@ use yore_domain::stream::Frame;
 use yore_engine::Call;
 
 use crate::Uamp;
-use crate::envelope::{Envelope, Rejected};
-use crate::intent::Intent;
-use crate::receive::acknowledged_below;
-use crate::refusal::{Code, Refusal, Result};
+use crate::envelope::Rejected;
+use crate::refusal::{Refusal, Result};
+use crate::session::Session;
 
 /// The subprotocol that is echoed when it is offered.
 pub(crate) const SUBPROTOCOL: &str = "uamp.v1";
@@ -28,10 +23,6 @@ const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long a last word may take.
 const CLOSING: Duration = Duration::from_secs(2);
-/// Streams that one connection follows.
-const MOST: usize = 256;
-/// Frames that wait for a slow reader before their streams wait for it too.
-const QUEUE: usize = 64;
 
 /// In which order the bytes of a length stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,26 +31,16 @@ enum Order {
     Little,
 }
 
-/// A stream that is followed here.
-struct Followed {
-    sender: String,
-    task: JoinHandle<()>,
-}
-
 struct Connection {
-    uamp: Uamp,
-    call: Call,
+    session: Session,
     socket: WebSocket,
     order: Order,
-    queue: mpsc::Sender<(String, Result<Frame>)>,
-    streams: HashMap<String, Followed>,
 }
 
 /// Serves a connection until either side ends it, the client falls silent or the server stops.
 pub(crate) async fn serve(uamp: Uamp, call: Call, socket: WebSocket, stop: CancellationToken) {
-    let (queue, mut told) = mpsc::channel(QUEUE);
-    let (order, streams) = (Order::Big, HashMap::new());
-    let mut connection = Connection { uamp, call, socket, order, queue, streams };
+    let (session, mut told) = Session::new(uamp, call);
+    let mut connection = Connection { session, socket, order: Order::Big };
     let (mut heard, mut ping) = (Instant::now(), tokio::time::interval(PING));
     ping.tick().await;
     let (code, reason) = loop {
@@ -84,9 +65,6 @@ pub(crate) async fn serve(uamp: Uamp, call: Call, socket: WebSocket, stop: Cance
             break (close_code::AWAY, "gone");
         }
     };
-    for followed in connection.streams.into_values() {
-        followed.task.abort();
-    }
     let close = CloseFrame { code, reason: reason.into() };
     // The other side may have closed first, or read nothing any more.
     let _ =
@@ -111,7 +89,7 @@ impl Connection {
 
     /// Takes an envelope or a delta.
     async fn object(&mut self, bytes: &[u8]) -> Sent {
-        let limits = Limits { bytes: self.uamp.0.options.largest, ..Limits::default() };
+        let limits = Limits { bytes: self.session.uamp().0.options.largest, ..Limits::default() };
         let Ok(object) = strict::parse_object(bytes, limits) else {
             let refusal = Refusal::malformed("frame", "is not one strict JSON object");
             return self.refuse(&refusal.into()).await;
@@ -119,7 +97,7 @@ impl Connection {
         let taken = if object.contains_key("intent") {
             self.envelope(object, bytes).await
         } else if object.contains_key("delta_seq") {
-            self.delta(&object).await.map_err(Rejected::from).map(|()| None)
+            self.session.delta(&object).await.map_err(Rejected::from).map(|()| None)
         } else {
             Err(Refusal::malformed("frame", "is neither an envelope nor a delta").into())
         };
@@ -131,71 +109,9 @@ impl Connection {
     }
 
     async fn envelope(&mut self, object: Object, bytes: &[u8]) -> Result<Option<String>, Rejected> {
-        let envelope = Envelope::of(object, self.uamp.0.options.ids)?;
-        let (intent, named) = (envelope.intent, envelope.stream.clone());
-        let below = envelope.has_below()?;
-        let (uamp, call) = (self.uamp.clone(), self.call.clone());
-        let receipt = Box::pin(uamp.take(&call, envelope, bytes)).await?;
-        if let Some(below) = below
-            && let Some(stream) = &named
-        {
-            // A stream that is not followed here was begun elsewhere, and goes on here.
-            if intent == Intent::Error || !self.follows(stream) {
-                self.follow(stream, below.checked_sub(1)).await?;
-            }
-            return Ok(None);
-        }
-        if let Some(stream) = &receipt.stream
-            && !self.follows(stream)
-        {
-            self.follow(stream, None).await?;
-        }
+        let Some(receipt) = self.session.envelope(object, bytes).await? else { return Ok(None) };
+        let uamp = self.session.uamp().clone();
         Ok(Some(uamp.0.accepted(&receipt).await.map_err(Refusal::from)?))
-    }
-
-    /// Takes an acknowledgement, or a complaint about a missing frame, as a bare delta.
-    async fn delta(&mut self, delta: &Object) -> Result<()> {
-        let stream = delta.get("stream_id").and_then(Value::as_str).unwrap_or_default();
-        let Some(followed) = self.streams.get(stream) else {
-            return Err(Refusal::new(Code::Forbidden, "the stream is not followed here"));
-        };
-        let empty = Object::new();
-        let payload = delta.get("payload").and_then(Value::as_object).unwrap_or(&empty);
-        let below = acknowledged_below(payload)?;
-        let below = below.ok_or_else(|| Refusal::malformed("payload", "says nothing"))?;
-        let (uamp, call) = (self.uamp.clone(), self.call.clone());
-        uamp.acknowledge(&call, &followed.sender, stream, below).await?;
-        if payload.contains_key("expected") {
-            self.follow(stream, below.checked_sub(1)).await?;
-        }
-        Ok(())
-    }
-
-    fn follows(&self, stream: &str) -> bool {
-        self.streams.get(stream).is_some_and(|followed| !followed.task.is_finished())
-    }
-
-    /// Sends a stream's frames from here on, instead of from where it was.
-    async fn follow(&mut self, stream: &str, after: Option<u64>) -> Result<()> {
-        self.streams.retain(|_, followed| !followed.task.is_finished());
-        if let Some(followed) = self.streams.remove(stream) {
-            followed.task.abort();
-        }
-        if self.streams.len() >= MOST {
-            return Err(Refusal::new(Code::Busy, "too many streams on one connection"));
-        }
-        let mut delivery = self.uamp.follow(&self.call, stream, after, None).await?;
-        let (queue, name) = (self.queue.clone(), stream.to_owned());
-        let sender = delivery.sender().to_owned();
-        let task = tokio::spawn(async move {
-            while let Some(frame) = delivery.next().await {
-                if queue.send((name.clone(), frame)).await.is_err() {
-                    return;
-                }
-            }
-        });
-        self.streams.insert(stream.to_owned(), Followed { sender, task });
-        Ok(())
     }
 
     async fn tell(&mut self, stream: &str, frame: Result<Frame>) -> Sent {
@@ -209,7 +125,7 @@ impl Connection {
     }
 
     async fn refuse(&mut self, rejected: &Rejected) -> Sent {
-        match self.uamp.0.error(rejected).await {
+        match self.session.uamp().0.error(rejected).await {
             Ok(envelope) => self.send(envelope.as_bytes()).await,
             Err(error) => Err(axum::Error::new(error)),
         }
@@ -253,6 +169,7 @@ fn cut(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
     use yore_canon::encode;
 
     use super::*;

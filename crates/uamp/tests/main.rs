@@ -7,6 +7,7 @@
 
 mod agent;
 mod discovery;
+mod grpc;
 mod inboxes;
 mod messages;
 mod sockets;

@@ -18,7 +18,7 @@ use crate::support::{Agent, Vault};
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// Serves the router on a real socket, as if TLS were spoken there.
-async fn listen(vault: &Vault) -> SocketAddr {
+pub(crate) async fn listen(vault: &Vault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = vault.router.clone().layer(from_fn(as_tls));
@@ -31,7 +31,7 @@ async fn as_tls(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-async fn open(address: SocketAddr, agent: &Agent) -> Socket {
+pub(crate) async fn open(address: SocketAddr, agent: &Agent) -> Socket {
     let mut request = format!("ws://{address}/uamp/1/ws").into_client_request().unwrap();
     let headers = request.headers_mut();
     headers.insert("authorization", format!("Bearer {}", agent.token).parse().unwrap());
@@ -41,13 +41,13 @@ async fn open(address: SocketAddr, agent: &Agent) -> Socket {
     socket
 }
 
-async fn say(socket: &mut Socket, json: &str) {
+pub(crate) async fn say(socket: &mut Socket, json: &str) {
     let length = u32::try_from(json.len()).unwrap().to_be_bytes();
     let frame = [&length[..], json.as_bytes()].concat();
     socket.send(Message::Binary(frame.into())).await.unwrap();
 }
 
-async fn hear(socket: &mut Socket) -> Value {
+pub(crate) async fn hear(socket: &mut Socket) -> Value {
     loop {
         match socket.next().await.unwrap().unwrap() {
             Message::Binary(bytes) => {

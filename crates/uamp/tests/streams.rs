@@ -19,7 +19,7 @@ fn frame(stream: &str, number: u64, kind: &str) -> Vec<u8> {
 }
 
 /// A stream of so many frames that has ended.
-async fn ended(vault: &Vault, agent: &Agent, stream: &str, frames: u64, window: u32) {
+pub(crate) async fn ended(vault: &Vault, agent: &Agent, stream: &str, frames: u64, window: u32) {
     let id = MessageId::random().to_string();
     let incoming = Incoming {
         sender: agent.did.clone(),

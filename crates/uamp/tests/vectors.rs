@@ -8,7 +8,7 @@ use crate::support::{Vault, vectors};
 const VERBS: [Verb; 3] = [Verb::Read, Verb::Write, Verb::Derive];
 
 /// A vault that knows everybody in the vectors, each under its own name.
-async fn vault() -> Vault {
+pub(crate) async fn vault() -> Vault {
     let vault = Vault::new().await;
     let vectors = vectors();
     for name in ["alice", "bob", "mallory"] {
@@ -19,7 +19,7 @@ async fn vault() -> Vault {
 }
 
 /// A token for whoever an envelope says to be from.
-async fn token(vault: &Vault, envelope: &Value) -> String {
+pub(crate) async fn token(vault: &Vault, envelope: &Value) -> String {
     let vectors = vectors();
     let known = ["alice", "bob", "mallory"];
     let from = &envelope["from"];
