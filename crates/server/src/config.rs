@@ -87,6 +87,8 @@ pub struct Listen {
     pub http: Bind,
     /// TLS 1.3, or `off`. Default: `127.0.0.1:7443`.
     pub https: Bind,
+    /// Whether HTTP/3 is spoken at the address of TLS, too. Default: yes.
+    pub http3: bool,
     /// Whether to serve `run/yore.sock` in the data directory. Default: yes.
     pub socket: bool,
     /// Host names by which callers may address the server, besides `localhost` and the
@@ -416,6 +418,7 @@ impl Default for Listen {
         Self {
             http: Bind::loopback(7070),
             https: Bind::loopback(7443),
+            http3: true,
             socket: true,
             hosts: Vec::new(),
             origins: Vec::new(),
