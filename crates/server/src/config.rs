@@ -87,7 +87,7 @@ pub struct Listen {
     pub http: Bind,
     /// TLS 1.3, or `off`. Default: `127.0.0.1:7443`.
     pub https: Bind,
-    /// Whether HTTP/3 is spoken at the address of TLS, too. Default: yes.
+    /// Whether HTTP/3 is spoken at the address of TLS, too. Default: no.
     pub http3: bool,
     /// Whether to serve `run/yore.sock` in the data directory. Default: yes.
     pub socket: bool,
@@ -418,7 +418,7 @@ impl Default for Listen {
         Self {
             http: Bind::loopback(7070),
             https: Bind::loopback(7443),
-            http3: true,
+            http3: false,
             socket: true,
             hosts: Vec::new(),
             origins: Vec::new(),
