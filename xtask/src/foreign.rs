@@ -1,6 +1,7 @@
 //! Checks by programs that others wrote: referees and clients from the registries, pointed at
 //! servers that are started here. What they need is installed below the target directory.
 
+mod agents;
 mod home;
 mod referee;
 mod serving;
@@ -24,6 +25,7 @@ pub(crate) fn run() -> Result<Results> {
     let mut book = Book::default();
     referee::run(&mut book)?;
     types::run(&mut book)?;
+    agents::run(&mut book)?;
     Ok(book.results)
 }
 

@@ -135,19 +135,47 @@ pub fn digest_payload(digest: &Sha256) -> String {
     format!(r#"{{"sha256":"{}"}}"#, digest.to_hex())
 }
 
+/// A signature that is still to be made, by a key that lies elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsigned {
+    protected: String,
+    input: String,
+}
+
+impl Unsigned {
+    /// Prepares a signature; the header has `alg`, `kid` and, if given, `typ`.
+    pub fn new(algorithm: Algorithm, kid: &str, typ: Option<&str>, payload: &[u8]) -> Self {
+        let protected = protected(algorithm, kid, typ);
+        let input = signing_input(&protected, payload);
+        Self { protected, input }
+    }
+
+    /// Returns the bytes to sign.
+    pub fn input(&self) -> &[u8] {
+        self.input.as_bytes()
+    }
+
+    /// Returns the compact form with the payload.
+    pub fn attached(&self, signature: &[u8; 64]) -> String {
+        format!("{}.{}", self.input, encode::base64url(signature))
+    }
+
+    /// Returns the compact form without the payload.
+    pub fn detached(&self, signature: &[u8; 64]) -> String {
+        format!("{}..{}", self.protected, encode::base64url(signature))
+    }
+}
+
 /// Signs a payload and attaches it; the header has `alg`, `kid` and, if given, `typ`.
 pub fn sign(key: &SigningKey, kid: &str, typ: Option<&str>, payload: &[u8]) -> String {
-    let protected = protected(key, kid, typ);
-    let input = signing_input(&protected, payload);
-    let signature = key.sign(input.as_bytes());
-    format!("{input}.{}", encode::base64url(signature.as_bytes()))
+    let unsigned = Unsigned::new(key.algorithm(), kid, typ, payload);
+    unsigned.attached(key.sign(unsigned.input()).as_bytes())
 }
 
 /// Signs a payload and leaves it out; the header has exactly `alg` and `kid`.
 pub fn sign_detached(key: &SigningKey, kid: &str, payload: &[u8]) -> String {
-    let protected = protected(key, kid, None);
-    let signature = key.sign(signing_input(&protected, payload).as_bytes());
-    format!("{protected}..{}", encode::base64url(signature.as_bytes()))
+    let unsigned = Unsigned::new(key.algorithm(), kid, None, payload);
+    unsigned.detached(key.sign(unsigned.input()).as_bytes())
 }
 
 /// Returns the flattened JSON form of a compact text.
@@ -212,8 +240,8 @@ fn optional(header: &Object, name: &'static str) -> Result<Option<String>, Error
     }
 }
 
-fn protected(key: &SigningKey, kid: &str, typ: Option<&str>) -> String {
-    let mut header = json!({"alg": key.algorithm().jose(), "kid": kid});
+fn protected(algorithm: Algorithm, kid: &str, typ: Option<&str>) -> String {
+    let mut header = json!({"alg": algorithm.jose(), "kid": kid});
     if let Some(typ) = typ {
         header["typ"] = json!(typ);
     }

@@ -150,6 +150,8 @@ pub(crate) enum Command {
     Grant(commands::grant::Args),
     /// Make and revoke tokens
     Token(commands::token::Args),
+    /// Register agents that write to the vault, and write to them
+    Agent(commands::agent::Args),
     /// Keep files beside what was said about them
     Attach(commands::attach::Args),
     /// Protect memories from erasure

@@ -1,5 +1,6 @@
 //! One file per command: its options, what it asks the vault, how it shows the answer.
 
+pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod audit;
 pub(crate) mod backup;
@@ -76,6 +77,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Stores(args) => stores::run(app, args).await,
         Command::Grant(args) => grant::run(app, args).await,
         Command::Token(args) => token::run(app, args).await,
+        Command::Agent(args) => agent::run(app, args).await,
         Command::Attach(args) => attach::run(app, args).await,
         Command::LegalHold(args) => legal_hold::run(app, args).await,
         Command::Key(args) => key::run(app, args).await,

@@ -14,6 +14,7 @@ use yore_domain::hold::{Hold, Rule};
 use yore_domain::job::Job;
 use yore_domain::memory::{Memory, Version};
 use yore_domain::query::{self, Page};
+use yore_domain::stream::Letter;
 
 use crate::input::{self, Nothing};
 use crate::openapi::Book;
@@ -23,7 +24,7 @@ pub use yore_engine::{
     AuditQuery, CONVERSATIONS, Caller, Case, Census as Counts, Changes, Consolidated,
     Consolidation, Context as Frame, Conversed, Decided, Decision, DryRun, Event, Expired,
     Extension, Fate, Found as Match, GrantRequest, Hands, Health, Hit, Imported, Issued, Item,
-    Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, Scored, Sealed, TokenKind,
+    Mutated, Peer, Proposal, Proposed, Recalled, Reference, Reviewed, Scored, Sealed, TokenKind,
     Traces as Found, Undo as UndoRequest, Undone, Vitals as Signs, Which, Wish, fingerprint,
 };
 
@@ -203,6 +204,16 @@ endpoints! {
     Restore = "restore", Heavy, input::Restore => ();
     /// Looks for a text in every decrypted page, journal and snapshot.
     Traces = "traces", Heavy, input::Traces => Found;
+    /// Registers an agent by the DID it signs with.
+    RegisterAgent = "agent.register", Light, input::RegisterAgent => Peer;
+    /// Lists registered agents.
+    Agents = "agent.list", Light, Nothing => Vec<Peer>;
+    /// Strikes an agent off the register.
+    RemoveAgent = "agent.remove", Light, input::OneAgent => ();
+    /// Writes to a registered agent; answers the message's id.
+    WriteToAgent = "agent.send", Light, input::WriteToAgent => String;
+    /// Lists the letters that wait for an agent.
+    Inbox = "agent.inbox", Light, input::Inbox => Vec<Letter>;
     /// Lists jobs.
     Jobs = "job.list", Light, input::Jobs => Vec<Job>;
     /// Returns a job.

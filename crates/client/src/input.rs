@@ -12,7 +12,7 @@ use yore_domain::mutation::{
 };
 use yore_domain::query::{Filter, PageRequest, Recall};
 use yore_domain::{
-    ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
+    AgentId, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
 use yore_engine::{
     Consolidation, Decision, DryRun, Extension, GrantRequest, Hands, Item, Proposal, Reference,
@@ -360,6 +360,35 @@ inputs! {
     Traces {
         /// The text.
         text: String,
+    }
+    /// An agent to register.
+    RegisterAgent {
+        /// The DID it signs with.
+        did: String,
+        /// The name its grants state; absent for what speaks as the owner.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// Whether what is said with it is kept as a conversation.
+        recorded: bool,
+    }
+    /// A registered agent.
+    OneAgent {
+        /// Its DID.
+        did: String,
+    }
+    /// A message to a registered agent.
+    WriteToAgent {
+        /// Its DID.
+        did: String,
+        /// What to say.
+        text: String,
+    }
+    /// Letters that wait.
+    Inbox {
+        /// For whom.
+        did: String,
+        /// How many.
+        limit: usize,
     }
     /// Jobs.
     Jobs {

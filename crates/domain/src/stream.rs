@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
+use crate::{HoldId, Timestamp};
 
 /// Where an exchange stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,40 @@ pub enum StreamState {
     Cancelled,
     /// It failed.
     Error,
+}
+
+impl StreamState {
+    /// Whether nothing follows any more.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::InProgress => false,
+            Self::Completed | Self::Cancelled | Self::Error => true,
+        }
+    }
+}
+
+/// What the end of a stream waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pending {
+    /// The answer to a question.
+    Answer {
+        /// When it is too late.
+        until: Timestamp,
+    },
+    /// A person's decision.
+    Decision {
+        /// What is to be decided; absent until it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<HoldId>,
+    },
+    /// Nothing: changes are told until the sender has enough.
+    Changes {
+        /// After which change to go on; absent before the first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<String>,
+    },
 }
 
 /// A stream of frames from the server to one sender. Its key is (sender, id).
@@ -35,6 +69,12 @@ pub struct Stream {
     pub next: u64,
     /// Frames below this are acknowledged.
     pub acknowledged: u64,
+    /// The message that opened it.
+    pub request: String,
+    /// What its end waits for.
+    pub pending: Pending,
+    /// Counts its changes, so that none is lost when two come at once.
+    pub revision: u64,
     /// When it was opened.
     pub opened: Timestamp,
     /// When it last moved.
@@ -78,6 +118,11 @@ pub struct Letter {
     pub id: String,
     /// The digest of the message; the same id with another digest is an attack.
     pub digest: String,
+    /// What the thread it belongs to is called.
+    pub thread: String,
+    /// The stream it opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
     /// The message as received.
     pub bytes: Vec<u8>,
     /// Where it stands.

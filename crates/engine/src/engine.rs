@@ -2,8 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tokio::sync::OnceCell;
+use yore_canon::did::Did;
+use yore_canon::key::VerifyingKey;
 use yore_domain::grant::Verb;
 use yore_domain::query::Effort;
 use yore_domain::sensitive::Care;
@@ -93,7 +96,10 @@ pub(crate) struct Inner {
     pub(crate) questions: Questions,
     pub(crate) budgets: Budgets,
     pub(crate) work: Work,
+    /// Messages that were taken in since the start.
+    pub(crate) messages: AtomicU64,
     default_vault: OnceCell<VaultId>,
+    server_key: OnceCell<VerifyingKey>,
 }
 
 impl fmt::Debug for Engine {
@@ -118,7 +124,9 @@ impl Engine {
             questions: Questions::default(),
             budgets: Budgets::default(),
             work: Work::default(),
+            messages: AtomicU64::new(0),
             default_vault: OnceCell::new(),
+            server_key: OnceCell::new(),
         }))
     }
 
@@ -141,6 +149,31 @@ impl Engine {
             .get_or_try_init(|| async { self.create_vault(TenantId::DEFAULT, DEFAULT_OWNER).await })
             .await
             .copied()
+    }
+
+    /// Returns the key by which others know this server.
+    pub async fn server_key(&self) -> Result<VerifyingKey> {
+        let known = self.0.server_key.get_or_try_init(|| async {
+            let permit = self.system(VaultId::CATALOG, "name the server")?;
+            self.keeper().key(&permit).await
+        });
+        known.await.copied()
+    }
+
+    /// Returns the name by which others know this server: the one the operator gave it on the
+    /// web, or its key itself.
+    pub async fn server_did(&self) -> Result<String> {
+        let named = &self.settings().did;
+        if named.starts_with("did:web:") {
+            return Ok(named.clone());
+        }
+        Ok(Did::of_key(&self.server_key().await?).as_str().to_owned())
+    }
+
+    /// Signs what the server itself says to others.
+    pub async fn sign_as_server(&self, message: &[u8]) -> Result<[u8; 64]> {
+        let permit = self.system(VaultId::CATALOG, "sign for the server")?;
+        self.keeper().sign(&permit, message).await
     }
 
     pub(crate) async fn create_vault(&self, tenant: TenantId, owner: &str) -> Result<VaultId> {

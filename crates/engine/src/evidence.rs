@@ -215,6 +215,7 @@ impl Engine {
     ) -> Result<Presented> {
         let Claims { grant, audience, subject, proof } = claims;
         let settings = self.settings();
+        let own = self.server_did().await?;
         let (signature, shared) = match proof {
             Proof::Signature { key, message, signature } => {
                 let signer = Did::of_key(key);
@@ -241,7 +242,8 @@ impl Engine {
             Standing::Configured
         } else if owner == Some(&grant.issuer) {
             Standing::Owner
-        } else if !settings.did.is_empty() && settings.did == grant.issuer {
+        } else if own == grant.issuer || (!settings.did.is_empty() && settings.did == grant.issuer)
+        {
             Standing::Server
         } else if settings.issuers.contains(&grant.issuer) {
             Standing::Configured
@@ -249,7 +251,10 @@ impl Engine {
             Standing::Stranger
         };
         let audience = (!audience.is_empty()).then(|| {
-            audience.iter().any(|name| settings.did == *name || settings.audiences.contains(name))
+            let is_ours = |name: &String| {
+                own == *name || settings.did == *name || settings.audiences.contains(name)
+            };
+            audience.iter().any(is_ours)
         });
         let revoked = snapshot.setting(&revocation(grant.id)).await?.is_some();
         let mut grant = Box::new(grant.clone());

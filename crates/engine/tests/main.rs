@@ -20,6 +20,7 @@ mod hidden;
 mod imported;
 mod interleaved;
 mod keep;
+mod messages;
 mod neighbours;
 mod propose;
 mod ranking;

@@ -49,7 +49,26 @@ impl SentEvent {
 /// for a while; it ends when the stream ends or the server stops.
 #[must_use]
 pub fn events(stream: BoxStream<'static, SentEvent>, stop: &CancellationToken) -> Response {
-    let body = Body::from_stream(encoded(stream).take_until(stop.clone().cancelled_owned()));
+    answered(": yore\n\n".to_owned(), stream, stop)
+}
+
+/// The same, and says after how long a client comes back that was cut off.
+#[must_use]
+pub fn events_with_retry(
+    retry: Duration,
+    stream: BoxStream<'static, SentEvent>,
+    stop: &CancellationToken,
+) -> Response {
+    answered(format!("retry: {}\n\n", retry.as_millis()), stream, stop)
+}
+
+fn answered(
+    greeting: String,
+    stream: BoxStream<'static, SentEvent>,
+    stop: &CancellationToken,
+) -> Response {
+    let told = encoded(greeting, stream).take_until(stop.clone().cancelled_owned());
+    let body = Body::from_stream(told);
     let head = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -58,8 +77,11 @@ pub fn events(stream: BoxStream<'static, SentEvent>, stop: &CancellationToken) -
     (head, body).into_response()
 }
 
-fn encoded(events: BoxStream<'static, SentEvent>) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    let greeting = stream::once(async { Ok(Bytes::from_static(b": yore\n\n")) });
+fn encoded(
+    greeting: String,
+    events: BoxStream<'static, SentEvent>,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let greeting = stream::once(async { Ok(Bytes::from(greeting)) });
     greeting.chain(stream::unfold(events, |mut events| async move {
         let text = match timeout(BEAT, events.next()).await {
             Err(_) => ": beat\n\n".to_owned(),

@@ -15,6 +15,6 @@ mod surface;
 
 pub use body::{body, input, is_json, parse};
 pub use call::header;
-pub use events::{BEAT, SentEvent, events};
+pub use events::{BEAT, SentEvent, events, events_with_retry};
 pub use peer::{Peer, RequestId, Way};
 pub use surface::{Limits, Surface};

@@ -32,7 +32,7 @@ use yore_engine::Engine;
 use yore_engine::dialect::OperationSchema;
 
 pub use error::Refusal;
-pub use routes::routes;
+pub use routes::{PATHS, routes, unknown};
 pub use token::credential;
 pub use wire::Strictness;
 

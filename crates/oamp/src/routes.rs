@@ -1,4 +1,4 @@
-//! The HTTP binding: everything under `/v1/`.
+//! The HTTP binding: what lies under `/v1/` and is not another protocol's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use axum::http::header::{CONTENT_TYPE, HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, get, post};
+use axum::routing::{MethodRouter, get, post};
 use serde_json::{Value, json};
 use yore_domain::{Error, Timestamp};
 use yore_engine::Call;
@@ -35,7 +35,22 @@ struct Desk {
     oamp: Arc<Oamp>,
 }
 
-/// The routes of the protocol.
+/// The paths that this protocol claims.
+pub const PATHS: [&str; 10] = [
+    "/v1/knowledge",
+    "/v1/knowledge/{id}",
+    "/v1/user-model",
+    "/v1/user-model/{user_id}",
+    "/v1/export",
+    "/v1/import",
+    "/v1/capabilities",
+    "/v1/admin/keys/rotate",
+    "/v1/admin/audit",
+    "/v1/stream",
+];
+
+/// The routes of the protocol. Whoever serves them answers the rest of `/v1` by [`unknown`]: other
+/// protocols claim paths there, too.
 pub fn routes(surface: Surface, oamp: Arc<Oamp>) -> Router {
     Router::new()
         .route("/v1/knowledge", served(get(list).post(create)))
@@ -48,14 +63,12 @@ pub fn routes(surface: Surface, oamp: Arc<Oamp>) -> Router {
         .route("/v1/admin/keys/rotate", served(post(rotate)))
         .route("/v1/admin/audit", served(get(audit)))
         .route("/v1/stream", served(get(stream)))
-        .route("/v1", any(nothing))
-        .route("/v1/", any(nothing))
-        .route("/v1/{*rest}", any(nothing))
         .with_state(Desk { surface, oamp })
 }
 
-async fn nothing() -> Refusal {
-    Error::NotFound.into()
+/// What is said where nothing lies.
+pub async fn unknown() -> Response {
+    Refusal::from(Error::NotFound).into_response()
 }
 
 /// A piece of a path. One that is no text names nothing.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request};
+use axum::routing::any;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -109,7 +110,10 @@ impl Vault {
             Arc::new(Registry::new(vec![Box::new(ump.clone()), Box::new((*oamp).clone())]));
         let surface = Surface { limits, ..Surface::new(engine.clone(), registry.clone()) };
         let router = yore_oamp::routes(surface.clone(), oamp.clone())
-            .merge(yore_ump::routes(surface, Arc::new(ump)));
+            .merge(yore_ump::routes(surface, Arc::new(ump)))
+            .route("/v1", any(yore_oamp::unknown))
+            .route("/v1/", any(yore_oamp::unknown))
+            .route("/v1/{*rest}", any(yore_oamp::unknown));
         Self { engine, clock, registry, oamp, owner, service, router, directory }
     }
 

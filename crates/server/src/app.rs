@@ -11,7 +11,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use futures::FutureExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,7 @@ use yore_http::{Peer, RequestId, Surface};
 use yore_memorywire::{Memorywire, Stores};
 use yore_oamp::Oamp;
 use yore_omp::Omp;
+use yore_uamp::Uamp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
 
@@ -42,6 +43,7 @@ struct Inner {
     oamp: Arc<Oamp>,
     memorywire: Arc<Memorywire>,
     omp: Arc<Omp>,
+    uamp: Uamp,
     surface: Surface,
     config: Config,
     guard: Guard,
@@ -85,11 +87,15 @@ impl App {
             Box::new((*oamp).clone()),
             Box::new((*memorywire).clone()),
         ]));
+        let fetch = Arc::new(yore_uamp::Web::new(config.uamp.private_hosts.clone()));
+        let options = config.uamp.options();
+        let uamp = Uamp::new(engine.clone(), Arc::clone(&registry), options, fetch);
         Self(Arc::new(Inner {
             ump,
             oamp,
             memorywire,
             omp,
+            uamp,
             surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
@@ -123,6 +129,11 @@ impl App {
         &self.0.oamp
     }
 
+    /// The protocol in which agents write to each other.
+    pub(crate) fn uamp(&self) -> &Uamp {
+        &self.0.uamp
+    }
+
     /// The routes of every protocol besides the native one.
     fn protocols(&self) -> Router<Self> {
         let surface = self.surface();
@@ -137,6 +148,12 @@ impl App {
             .merge(yore_memorywire::routes(surface.clone(), Arc::clone(&self.0.memorywire)))
             .merge(yore_omp::routes(surface.clone(), Arc::clone(&self.0.omp)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
+            .merge(yore_uamp::routes(surface.clone(), self.0.uamp.clone()))
+            // Two protocols live under `/v1`. Each answers for the paths it claims and for what lies
+            // below them; the rest is nobody's, and is answered in the words of the older tenant.
+            .route("/v1", any(yore_oamp::unknown))
+            .route("/v1/", any(yore_oamp::unknown))
+            .route("/v1/{*rest}", any(yore_oamp::unknown))
             .with_state(())
     }
 
@@ -268,4 +285,25 @@ async fn metrics(State(app): State<App>, request: Request) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let text = app.0.metrics.print(*app.0.open.borrow());
     ([(CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn uamp_045_no_two_protocols_claim_one_route() {
+        let claims: Vec<&str> = yore_oamp::PATHS.into_iter().chain(yore_uamp::PATHS).collect();
+        // A blank is a blank, whatever it is called.
+        let shape = |path: &str| -> String {
+            let part = |part: &str| if part.starts_with('{') { "*" } else { part }.to_owned();
+            path.split('/').map(part).collect::<Vec<_>>().join("/")
+        };
+        let shapes: BTreeSet<String> = claims.iter().map(|path| shape(path)).collect();
+        assert_eq!(shapes.len(), claims.len(), "{claims:?}");
+        let others = ["/api/", "/ump", "/mcp", yore_memorywire::PREFIX, "/.well-known/ump.json"];
+        for path in claims {
+            assert!(others.iter().all(|other| !path.starts_with(other)), "{path}");
+        }
+    }
 }

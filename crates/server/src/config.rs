@@ -62,6 +62,8 @@ pub struct Config {
     pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
+    /// What concerns UAMP alone.
+    pub uamp: Uamp,
     /// What concerns memorywire alone.
     pub memorywire: Memorywire,
     /// Copies of the vaults that a server makes by itself.
@@ -85,6 +87,8 @@ pub struct Listen {
     pub http: Bind,
     /// TLS 1.3, or `off`. Default: `127.0.0.1:7443`.
     pub https: Bind,
+    /// Whether HTTP/3 is spoken at the address of TLS, too. Default: no.
+    pub http3: bool,
     /// Whether to serve `run/yore.sock` in the data directory. Default: yes.
     pub socket: bool,
     /// Host names by which callers may address the server, besides `localhost` and the
@@ -151,6 +155,36 @@ impl Oamp {
             return Err(wrong("must hold at least 32 bytes".into()));
         }
         Ok(Some(Secret::new(secret)))
+    }
+}
+
+/// What concerns UAMP alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Uamp {
+    /// Where the server is reached from outside, for what it publishes about itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether messages from this machine may come in clear text. Default: no.
+    pub insecure_loopback: bool,
+    /// Whether ids that are no UUIDs are taken. Default: no.
+    pub odd_ids: bool,
+    /// Hosts whose DID documents may be fetched from private addresses.
+    pub private_hosts: Vec<String>,
+}
+
+impl Uamp {
+    /// How the protocol is to be spoken.
+    pub(crate) fn options(&self) -> yore_uamp::Options {
+        yore_uamp::Options {
+            ids: if self.odd_ids { yore_uamp::Ids::Any } else { yore_uamp::Ids::Uuids },
+            clear_text: match self.insecure_loopback {
+                true => yore_uamp::ClearText::Loopback,
+                false => yore_uamp::ClearText::Refused,
+            },
+            url: self.url.clone(),
+            ..yore_uamp::Options::default()
+        }
     }
 }
 
@@ -369,6 +403,7 @@ impl Default for Config {
             ump: Ump::default(),
             publish: Publish::default(),
             oamp: Oamp::default(),
+            uamp: Uamp::default(),
             memorywire: Memorywire::default(),
             backup: Backups::default(),
             omp: Omp::default(),
@@ -383,6 +418,7 @@ impl Default for Listen {
         Self {
             http: Bind::loopback(7070),
             https: Bind::loopback(7443),
+            http3: false,
             socket: true,
             hosts: Vec::new(),
             origins: Vec::new(),

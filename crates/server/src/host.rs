@@ -211,6 +211,7 @@ impl Host {
         if let Some(renewal) = renewal {
             renewal.abort();
         }
+        app.uamp().stop().await;
         halt.send_replace(true);
         if let Err(error) = copies.await {
             tracing::error!(%error, "the making of copies ended badly");

@@ -1,13 +1,16 @@
 //! Listens, accepts and drains connections.
 
+mod quic;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{ALT_SVC, HeaderValue};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -32,6 +35,7 @@ use crate::tls::Identity;
 pub struct Listeners {
     http: Option<TcpListener>,
     https: Option<(TcpListener, Arc<Identity>)>,
+    http3: Option<quinn::Endpoint>,
     #[cfg(unix)]
     socket: Option<(UnixListener, PathBuf)>,
 }
@@ -45,7 +49,10 @@ impl Listeners {
             bound.http = Some(tcp(address).await?);
         }
         if let (Bind::At(address), Some(identity)) = (config.listen.https, identity) {
-            bound.https = Some((tcp(address).await?, identity));
+            let listener = tcp(address).await?;
+            let address = listener.local_addr().ok().filter(|_| config.listen.http3);
+            bound.http3 = address.and_then(|address| http3(address, &identity, &config.limits));
+            bound.https = Some((listener, identity));
         }
         if config.listen.socket {
             bound.bind_socket(config)?;
@@ -117,6 +124,17 @@ async fn tcp(address: SocketAddr) -> Result<TcpListener> {
         .map_err(|source| Error::Bind { at: address.to_string(), source })
 }
 
+/// Binds HTTP/3 where TLS is spoken. Everybody can do without it, so the server can too.
+fn http3(address: SocketAddr, identity: &Identity, limits: &Limits) -> Option<quinn::Endpoint> {
+    match quic::bind(address, identity, limits) {
+        Ok(endpoint) => Some(endpoint),
+        Err(error) => {
+            tracing::warn!(%address, %error, "HTTP/3 is not served");
+            None
+        }
+    }
+}
+
 /// Accepts connections until told to stop, then waits for those that are open.
 pub(crate) struct Acceptor {
     router: Router,
@@ -128,6 +146,8 @@ pub(crate) struct Acceptor {
     stop: CancellationToken,
     cut: CancellationToken,
     open: watch::Sender<usize>,
+    /// Where else clients of TLS may come to.
+    elsewhere: OnceLock<HeaderValue>,
 }
 
 impl Acceptor {
@@ -160,6 +180,7 @@ impl Acceptor {
             stop,
             cut: CancellationToken::new(),
             open,
+            elsewhere: OnceLock::new(),
         })
     }
 
@@ -169,6 +190,17 @@ impl Acceptor {
         let mut tasks = JoinSet::new();
         if let Some(listener) = listeners.http {
             tasks.spawn(Arc::clone(&self).accept(listener, None, Arc::clone(&graceful)));
+        }
+        let quic = listeners.http3;
+        if let Some(endpoint) = quic.clone() {
+            if let Ok(address) = endpoint.local_addr() {
+                let elsewhere = format!("h3=\":{}\"; ma=86400", address.port());
+                let elsewhere = HeaderValue::from_str(&elsewhere);
+                let elsewhere = elsewhere.expect("invariant: a port is digits");
+                // Nobody else sets it, and it is set once.
+                let _ = self.elsewhere.set(elsewhere);
+            }
+            tasks.spawn(Arc::clone(&self).accept_quic(endpoint));
         }
         if let Some((listener, identity)) = listeners.https {
             let tls = TlsAcceptor::from(Arc::new(identity.config()));
@@ -184,13 +216,23 @@ impl Acceptor {
             }
         }
         let graceful = Arc::into_inner(graceful).expect("invariant: the listeners have ended");
-        if tokio::time::timeout(self.drain, graceful.shutdown()).await.is_err() {
+        let mut open = self.open.subscribe();
+        let drained = async {
+            graceful.shutdown().await;
+            // Nobody watches the connections of HTTP/3 but the count.
+            let _ = open.wait_for(|count| quic.is_none() || *count == 0).await;
+        };
+        if tokio::time::timeout(self.drain, drained).await.is_err() {
             tracing::warn!(open = *self.open.borrow(), "requests under way were cut off");
         }
         self.cut.cancel();
         let mut open = self.open.subscribe();
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = open.wait_for(|count| *count == 0).await;
+        if let Some(quic) = quic {
+            quic.close(quinn::VarInt::from_u32(0), b"");
+            quic.wait_idle().await;
+        }
     }
 
     async fn accept(
@@ -229,6 +271,28 @@ impl Acceptor {
                     }
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                     Err(_) => tracing::debug!("a TLS handshake took too long"),
+                }
+            });
+        }
+    }
+
+    async fn accept_quic(self: Arc<Self>, endpoint: quinn::Endpoint) {
+        while let Some(slot) = self.slot().await {
+            let accepted = tokio::select! {
+                accepted = endpoint.accept() => accepted,
+                () = self.stop.cancelled() => break,
+            };
+            let Some(incoming) = accepted else { break };
+            let peer = Peer { way: Way::Tls, address: Some(incoming.remote_address()) };
+            let (router, stop) = (self.router.clone(), self.stop.clone());
+            let (handshake, head) = (self.handshake, self.head);
+            self.spawn(slot, async move {
+                match tokio::time::timeout(handshake, incoming).await {
+                    Ok(Ok(connection)) => {
+                        quic::speak(connection, router, peer, head, stop).await;
+                    }
+                    Ok(Err(error)) => tracing::debug!(%error, "a QUIC handshake failed"),
+                    Err(_) => tracing::debug!("a QUIC handshake took too long"),
                 }
             });
         }
@@ -289,10 +353,18 @@ impl Acceptor {
     {
         let (router, first) = (self.router.clone(), Arc::new(Notify::new()));
         let arrived = Arc::clone(&first);
+        let elsewhere = self.elsewhere.get().filter(|_| peer.way == Way::Tls).cloned();
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             arrived.notify_one();
             request.extensions_mut().insert(peer);
-            router.clone().oneshot(request)
+            let (router, elsewhere) = (router.clone(), elsewhere.clone());
+            async move {
+                let mut response = router.oneshot(request).await?;
+                if let Some(elsewhere) = elsewhere {
+                    response.headers_mut().insert(ALT_SVC, elsewhere);
+                }
+                Ok::<_, std::convert::Infallible>(response)
+            }
         });
         let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::select! {

@@ -18,9 +18,10 @@ use yore_client::api::{self, Endpoint};
 use yore_client::{input, openapi};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, Result};
-use yore_engine::{Call, DryRun, Engine};
-use yore_http::{Peer, Way};
+use yore_engine::{Call, DryRun, Engine, Peer};
+use yore_http::{Peer as Connected, Way};
 use yore_oamp::Oamp;
+use yore_uamp::Uamp;
 
 use crate::app::App;
 use crate::{place, reply};
@@ -32,6 +33,7 @@ const PROTOCOL: &str = "native";
 pub(crate) struct Desk<'a> {
     engine: &'a Engine,
     oamp: &'a Oamp,
+    uamp: &'a Uamp,
     call: &'a Call,
     /// Where files may be named, when not everywhere.
     files: Files<'a>,
@@ -85,7 +87,7 @@ pub(crate) fn routes() -> Router<App> {
         Holds ShowHold Decide DecideAll Rules PutRule RemoveRule SwitchRule Learning Learn
         Audit VerifyAudit SealAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob
         CancelJob
-        LegalHold
+        LegalHold RegisterAgent Agents RemoveAgent WriteToAgent Inbox
     }
     .route(&path(api::WATCH), post(watch::follow))
     .route(&path(api::ATTACH), post(attach::put))
@@ -122,15 +124,24 @@ async fn carry_out<E: Serve>(app: &App, request: Request, bytes: usize) -> Resul
     let bytes = app.surface().taken(&call, bytes).await;
     let input = yore_http::input(&parts, body, bytes, app.surface().limits.depth).await?;
     let backups = place::backups(&app.config().data);
-    let files = match parts.extensions.get::<Peer>() {
-        Some(Peer { way: Way::Socket, .. }) => Files::Any,
+    let files = match parts.extensions.get::<Connected>() {
+        Some(Connected { way: Way::Socket, .. }) => Files::Any,
         Some(_) | None => Files::In(&backups),
     };
-    let desk = Desk { engine: app.engine(), oamp: app.oamp(), call: &call, files };
+    let (engine, oamp, uamp) = (app.engine(), app.oamp(), app.uamp());
+    let desk = Desk { engine, oamp, uamp, call: &call, files };
     E::serve(&desk, input).await
 }
 
 serve! {
+    RegisterAgent(engine, call, input::RegisterAgent { did, agent, recorded }) {
+        engine.register_peer(call, Peer { did, agent, recorded, registered: engine.now() })
+    }
+    Agents(engine, call, _) { engine.peers(call) }
+    RemoveAgent(engine, call, input::OneAgent { did }) { engine.remove_peer(call, did) }
+    Inbox(engine, call, input::Inbox { did, limit }) {
+        async move { engine.letters(call, &did, limit).await }
+    }
     Remember(engine, call, input::Remember { draft, id, wish }) {
         engine.mutate(call, Mutation::Remember { draft: Box::new(draft), id }, wish)
     }
@@ -278,6 +289,12 @@ impl Serve for api::Backup {
 impl Serve for api::SignGrant {
     fn serve<'a>(desk: &'a Desk<'a>, input: input::OneGrant) -> BoxFuture<'a, Result<String>> {
         Box::pin(desk.oamp.signed_grant(desk.call, input.grant))
+    }
+}
+
+impl Serve for api::WriteToAgent {
+    fn serve<'a>(desk: &'a Desk<'a>, input: input::WriteToAgent) -> BoxFuture<'a, Result<String>> {
+        Box::pin(async move { desk.uamp.write_to(desk.call, &input.did, &input.text).await })
     }
 }
 

@@ -212,6 +212,17 @@ impl Commit<'_> {
                     .is_some()
                     == *exists,
             ),
+            Precondition::Stream(sender, id, revision) => {
+                ("stream", self.stream_revision(sender, id)? == *revision)
+            }
+            Precondition::Unsent(sender, id) => (
+                "letter",
+                self.one::<i64>(
+                    "SELECT 1 FROM letter WHERE sender = ?1 AND id = ?2",
+                    [sender, id],
+                )?
+                .is_none(),
+            ),
             Precondition::Setting(name, value) => {
                 let sql = "SELECT value FROM setting WHERE name = ?1";
                 let found: Option<String> = self.one(sql, [name])?;
@@ -288,7 +299,9 @@ impl Commit<'_> {
             Write::DropFrames { sender, stream, below } => {
                 self.drop_frames(sender, stream, *below)?;
             }
+            Write::DropStreams(before) => self.drop_streams(*before)?,
             Write::Letter(letter) => self.letter(letter)?,
+            Write::DropLetters(before) => self.drop_letters(*before)?,
             Write::Setting(name, value) => self.setting(name, value)?,
             Write::Tenant { id, name } => self.tenant(*id, name)?,
             Write::Locate { mac, vault } => self.locate(mac, *vault)?,

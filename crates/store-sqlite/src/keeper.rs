@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use yore_canon::did::Did;
+use yore_canon::key::VerifyingKey;
 use yore_domain::grant::Verb;
 use yore_domain::{Error as DomainError, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
@@ -84,6 +85,10 @@ impl Keeper for SqliteStore {
             let vault = self.vault(permit.vault()).await?;
             Ok(*vault.signer.sign(message).as_bytes())
         })
+    }
+
+    fn key<'a>(&'a self, permit: &'a Permit) -> Answer<'a, VerifyingKey> {
+        Box::pin(async move { Ok(self.vault(permit.vault()).await?.signer.verifying_key()) })
     }
 
     fn destroy<'a>(&'a self, permit: &'a Permit) -> Answer<'a, ()> {

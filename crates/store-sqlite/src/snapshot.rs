@@ -388,4 +388,8 @@ impl Snapshot for SqliteSnapshot {
     fn letters<'a>(&'a self, inbox: &'a str, limit: usize) -> Answer<'a, Vec<Letter>> {
         self.look(move |view| post::letters(view, inbox, limit))
     }
+
+    fn waiting<'a>(&'a self, inbox: &'a str) -> Answer<'a, Vec<(String, u64)>> {
+        self.look(move |view| post::waiting(view, inbox))
+    }
 }

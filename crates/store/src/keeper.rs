@@ -5,6 +5,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use yore_canon::key::VerifyingKey;
 use yore_domain::audit::Report;
 use yore_domain::{TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
@@ -87,6 +88,8 @@ pub trait Keeper: Debug + Send + Sync {
     fn vaults<'a>(&'a self, permit: &'a Permit) -> Answer<'a, Vec<VaultInfo>>;
     /// Signs bytes with the permit's vault's own Ed25519 key.
     fn sign<'a>(&'a self, permit: &'a Permit, message: &'a [u8]) -> Answer<'a, [u8; 64]>;
+    /// Returns the public half of the key that signs for the permit's vault.
+    fn key<'a>(&'a self, permit: &'a Permit) -> Answer<'a, VerifyingKey>;
     /// Removes a vault's file, key and catalog entry for good.
     fn destroy<'a>(&'a self, permit: &'a Permit) -> Answer<'a, ()>;
     /// Copies the permit's vault, while it serves, into an encrypted file.

@@ -90,6 +90,10 @@ pub enum Precondition {
     Profile(Option<String>, Option<u64>),
     /// The conversation exists, or does not.
     Conversation(ConversationId, bool),
+    /// The stream (sender, id) has changed so often; `None` means that it does not exist.
+    Stream(String, String, Option<u64>),
+    /// No letter of this sender has this id.
+    Unsent(String, String),
     /// The setting has this value; `None` means that it was never set.
     Setting(String, Option<Value>),
     /// The conversation is as it was found: its head, and which messages it has.
@@ -241,8 +245,12 @@ pub enum Write {
         /// The first one kept.
         below: u64,
     },
+    /// Removes streams that ended before this, and their frames.
+    DropStreams(Timestamp),
     /// Puts a letter into an inbox or moves it.
     Letter(Box<Letter>),
+    /// Removes letters that nobody waits for and that came before this.
+    DropLetters(Timestamp),
     /// A setting of the vault, or of the server when the vault is the catalog.
     Setting(String, Value),
     /// A tenant; catalog only.
@@ -388,7 +396,9 @@ impl Write {
             | Self::Stream(_)
             | Self::Frame { .. }
             | Self::DropFrames { .. }
+            | Self::DropStreams(_)
             | Self::Letter(_)
+            | Self::DropLetters(_)
             | Self::Setting(..)
             | Self::Tenant { .. }
             | Self::Locate { .. } => return None,

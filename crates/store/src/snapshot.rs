@@ -158,6 +158,8 @@ pub trait Snapshot: Send + Sync {
     fn letter<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Letter>>;
     /// Lists the letters of an inbox that are not acknowledged, in order.
     fn letters<'a>(&'a self, inbox: &'a str, limit: usize) -> Answer<'a, Vec<Letter>>;
+    /// Counts the letters of an inbox that are not acknowledged, by sender.
+    fn waiting<'a>(&'a self, inbox: &'a str) -> Answer<'a, Vec<(String, u64)>>;
 }
 
 /// What was erased under one name.

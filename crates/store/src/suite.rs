@@ -45,7 +45,8 @@ macro_rules! stories {
                 what_was_said_can_be_erased, conversations_are_listed;
             books: holds_are_for_the_owner_and_the_asker, grants_and_tokens_move_the_epoch,
                 an_operation_happens_once, profiles_only_rise, procedures_follow_their_memory,
-                jobs_are_kept, streams_and_letters_are_kept;
+                jobs_are_kept, streams_and_letters_are_kept,
+                streams_and_letters_are_not_overtaken;
             outbox: the_outbox_folds_to_the_tables, every_commit_has_one_entry,
                 a_failed_plan_writes_nothing, watchers_hear_of_changes;
         }

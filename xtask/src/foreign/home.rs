@@ -50,6 +50,19 @@ impl Home {
         command
     }
 
+    /// A file beside the data.
+    pub(super) fn path(&self, name: &str) -> String {
+        self.key.with_file_name(name).display().to_string()
+    }
+
+    /// Starts a server with TLS on a free port and returns what it says of itself.
+    pub(super) fn serve_tls(&self) -> Result<(Serving, Value)> {
+        let args = ["serve", "--json", "--listen", "off", "--tls-listen", "127.0.0.1:0"];
+        let mut serve = self.command(&args);
+        let (serving, ready) = Serving::start(serve.env("YORE_LOG", "error"))?;
+        Ok((serving, serde_json::from_str(&ready)?))
+    }
+
     /// Starts a server on a free port and returns its address.
     pub(super) fn serve(&self) -> Result<(Serving, String)> {
         let args = ["serve", "--json", "--listen", "127.0.0.1:0", "--tls-listen", "off"];

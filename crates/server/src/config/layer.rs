@@ -28,6 +28,7 @@ const VARIABLES: &[(&str, &str, Shape)] = &[
     ("YORE_METRICS", "metrics", Shape::Text),
     ("YORE_LISTEN", "listen.http", Shape::Text),
     ("YORE_TLS_LISTEN", "listen.https", Shape::Text),
+    ("YORE_HTTP3", "listen.http3", Shape::Flag),
     ("YORE_SOCKET", "listen.socket", Shape::Flag),
     ("YORE_HOSTS", "listen.hosts", Shape::List),
     ("YORE_ORIGINS", "listen.origins", Shape::List),

@@ -61,6 +61,20 @@ async fn http_2_is_spoken_under_the_same_checks() {
     server.end().await;
 }
 
+/// What the server answers over HTTP/2.
+pub(crate) async fn over_http_2(
+    server: &Server,
+    path: &str,
+) -> hyper::Response<hyper::body::Incoming> {
+    let stream = handshake(server, &rustls::version::TLS13, b"h2").await.unwrap();
+    let io = TokioIo::new(stream);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    let request = hyper::Request::get(format!("https://localhost{path}"));
+    sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_client_trusts_only_the_authority_it_was_given() {
     let (one, two) = (Server::start().await, Server::start().await);

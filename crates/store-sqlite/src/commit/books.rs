@@ -145,6 +145,13 @@ impl Commit<'_> {
         Ok(())
     }
 
+    pub(super) fn stream_revision(&self, sender: &str, id: &str) -> Result<Option<u64>> {
+        self.one(
+            "SELECT data ->> '$.revision' FROM stream WHERE sender = ?1 AND id = ?2",
+            [sender, id],
+        )
+    }
+
     pub(super) fn stream(&self, stream: &Stream) -> Result<()> {
         self.run(
             "INSERT OR REPLACE INTO stream (sender, id, data) VALUES (?1, ?2, ?3)",
@@ -170,6 +177,24 @@ impl Commit<'_> {
         self.run(
             "DELETE FROM frame WHERE sender = ?1 AND stream = ?2 AND number < ?3",
             (sender, stream, below),
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn drop_streams(&self, before: Timestamp) -> Result<()> {
+        let ended = "SELECT sender, id FROM stream
+             WHERE data ->> '$.state' <> 'in_progress' AND data ->> '$.updated' < ?1";
+        let frames = format!("DELETE FROM frame WHERE (sender, stream) IN ({ended})");
+        self.run(&frames, [before.micros()])?;
+        let streams = format!("DELETE FROM stream WHERE (sender, id) IN ({ended})");
+        self.run(&streams, [before.micros()])?;
+        Ok(())
+    }
+
+    pub(super) fn drop_letters(&self, before: Timestamp) -> Result<()> {
+        self.run(
+            "DELETE FROM letter WHERE state >= 2 AND data ->> '$.received' < ?1",
+            [before.micros()],
         )?;
         Ok(())
     }

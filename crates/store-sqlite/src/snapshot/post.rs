@@ -137,3 +137,13 @@ pub(super) fn letters(view: &View<'_>, inbox: &str, limit: usize) -> rusqlite::R
         (inbox, limit),
     )
 }
+
+pub(super) fn waiting(view: &View<'_>, inbox: &str) -> rusqlite::Result<Vec<(String, u64)>> {
+    view.conn
+        .prepare_cached(
+            "SELECT sender, count(*) FROM letter WHERE inbox = ?1 AND state <= 1
+             GROUP BY sender ORDER BY sender",
+        )?
+        .query_map([inbox], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}

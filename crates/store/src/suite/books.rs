@@ -14,12 +14,12 @@ use yore_domain::memory::Draft;
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::procedure::{Machine, Procedure};
 use yore_domain::profile::Profile;
-use yore_domain::stream::{Frame, Letter, LetterState, Stream, StreamState};
+use yore_domain::stream::{Frame, Letter, LetterState, Pending, Stream, StreamState};
 use yore_domain::{Error, HoldId, JobId, TokenId};
 
 use super::{Scene, grant, time};
 use crate::plan::Operation;
-use crate::{CommitError, Precondition, Write};
+use crate::{CommitError, Plan, Precondition, Write};
 
 fn hold(scene: &Scene<'_>, agent: Option<&str>) -> Hold {
     Hold {
@@ -262,6 +262,9 @@ pub async fn streams_and_letters_are_kept(scene: &Scene<'_>) {
         window: 4,
         next: 3,
         acknowledged: 0,
+        request: "r-1".into(),
+        pending: Pending::Answer { until: time(60) },
+        revision: 1,
         opened: time(0),
         updated: time(0),
     };
@@ -288,6 +291,8 @@ pub async fn streams_and_letters_are_kept(scene: &Scene<'_>) {
         sender: "did:a".into(),
         id: id.into(),
         digest: "d".into(),
+        thread: "t".into(),
+        stream: None,
         bytes: id.as_bytes().to_vec(),
         state: LetterState::Queued,
         received: time(0),
@@ -308,4 +313,63 @@ pub async fn streams_and_letters_are_kept(scene: &Scene<'_>) {
     assert_eq!(view.letters("scheduler", 10).await.unwrap(), [letter("l-1")]);
     assert_eq!(view.letter("did:a", "l-2").await.unwrap(), Some(read));
     assert!(view.letters("other", 10).await.unwrap().is_empty());
+    assert_eq!(view.waiting("scheduler").await.unwrap(), [("did:a".to_owned(), 1)]);
+}
+
+/// A stream that moved meanwhile and a letter that came already stop a commit.
+pub async fn streams_and_letters_are_not_overtaken(scene: &Scene<'_>) {
+    let stream = Stream {
+        sender: "did:a".into(),
+        id: "s-1".into(),
+        state: StreamState::Completed,
+        window: 4,
+        next: 1,
+        acknowledged: 0,
+        request: "r-1".into(),
+        pending: Pending::Changes { cursor: None },
+        revision: 7,
+        opened: time(0),
+        updated: time(10),
+    };
+    let letter = Letter {
+        inbox: String::new(),
+        sender: "did:a".into(),
+        id: "r-1".into(),
+        digest: "d".into(),
+        thread: "t".into(),
+        stream: Some("s-1".into()),
+        bytes: Vec::new(),
+        state: LetterState::Acknowledged,
+        received: time(10),
+        expires: time(100),
+        delivered: None,
+    };
+    let new = || Precondition::Stream("did:a".into(), "s-1".into(), None);
+    let unsent = || Precondition::Unsent("did:a".into(), "r-1".into());
+    let frame = Frame { number: 0, bytes: vec![1] };
+    let writes = vec![
+        Write::Stream(Box::new(stream.clone())),
+        Write::Frame { sender: "did:a".into(), stream: "s-1".into(), frame },
+        Write::Letter(Box::new(letter)),
+    ];
+    let run = async |writes: Vec<Write>, preconditions: Vec<Precondition>| {
+        scene.run(Plan { preconditions, ..scene.plan(writes) }).await
+    };
+    assert!(run(writes, vec![new(), unsent()]).await.is_ok());
+    for stale in [new(), unsent(), Precondition::Stream("did:a".into(), "s-1".into(), Some(6))] {
+        let refused = run(Vec::new(), vec![stale.clone()]).await;
+        assert!(matches!(refused, Err(CommitError::Stale(_))), "{stale:?}");
+    }
+    let moved = Precondition::Stream("did:a".into(), "s-1".into(), Some(7));
+    assert!(run(Vec::new(), vec![moved]).await.is_ok());
+
+    scene.commit(vec![Write::DropStreams(time(10)), Write::DropLetters(time(10))]).await;
+    let view = scene.look().await;
+    assert_eq!(view.stream("did:a", "s-1").await.unwrap(), Some(stream));
+    assert!(view.letter("did:a", "r-1").await.unwrap().is_some());
+    scene.commit(vec![Write::DropStreams(time(11)), Write::DropLetters(time(11))]).await;
+    let view = scene.look().await;
+    assert_eq!(view.stream("did:a", "s-1").await.unwrap(), None);
+    assert!(view.frames("did:a", "s-1", 0, 9).await.unwrap().is_empty());
+    assert!(view.letter("did:a", "r-1").await.unwrap().is_none());
 }

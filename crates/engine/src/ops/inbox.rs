@@ -1,0 +1,161 @@
+//! Inboxes of registered agents: letters wait, are handed out until they are acknowledged, and
+//! lapse.
+
+use serde::Serialize;
+use yore_domain::class::Surface;
+use yore_domain::grant::{Verb, Verbs};
+use yore_domain::stream::{Letter, LetterState};
+use yore_domain::{Error, Result, Span};
+use yore_policy::Need;
+use yore_store::Write;
+
+use super::accept::copy_for;
+use super::peers::{peers, speaking};
+use super::transcript::{Speaker, Spoken, record};
+use crate::call::Call;
+use crate::engine::Engine;
+use crate::run::{Planned, Trace};
+
+/// How long a letter that was handed out stays out before it is handed out again.
+const AGAIN: Span = Span::seconds(30);
+/// Letters that are looked through.
+const LOOKED_AT: usize = 1000;
+/// How long a letter of the server's own waits.
+const LIFE: Span = Span::days(7);
+
+/// A letter that the server itself wrote.
+#[derive(Clone, Debug, Serialize)]
+pub struct Putting {
+    /// The protocol it is written in.
+    pub protocol: &'static str,
+    /// Whose inbox.
+    pub inbox: String,
+    /// The message's id.
+    pub id: String,
+    /// The digest of the message.
+    pub digest: String,
+    /// The message.
+    pub bytes: Vec<u8>,
+    /// What the transcript keeps of it.
+    pub said: Spoken,
+}
+
+impl Engine {
+    /// Hands out the letters of an inbox, each sender's in order: those that are new, and those
+    /// that were not acknowledged in time.
+    pub async fn take_letters(
+        &self,
+        call: &Call,
+        inbox: &str,
+        limit: usize,
+    ) -> Result<Vec<Letter>> {
+        let call = Call { operation: None, ..call.clone() };
+        let input = (inbox.to_owned(), limit);
+        self.change(&call, need("inbox.take"), input, |_, session, snapshot, (inbox, limit)| {
+            Box::pin(async move {
+                speaking(session, snapshot, inbox).await?;
+                let (mut taken, mut writes) = (Vec::new(), Vec::new());
+                for mut letter in snapshot.letters(inbox, LOOKED_AT).await? {
+                    if letter.expires <= session.now {
+                        letter.state = LetterState::Expired;
+                        letter.bytes.clear();
+                        writes.push(Write::Letter(Box::new(letter)));
+                        continue;
+                    }
+                    let out = letter.delivered.is_some_and(|at| session.now < at.plus(AGAIN));
+                    if out || taken.len() == *limit {
+                        continue;
+                    }
+                    letter.state = LetterState::Delivered;
+                    letter.delivered = Some(session.now);
+                    writes.push(Write::Letter(Box::new(letter.clone())));
+                    taken.push(letter);
+                }
+                let trace = Trace::count(taken.len());
+                Ok(Planned::done(taken, writes).traced(trace))
+            })
+        })
+        .await
+    }
+
+    /// Puts a letter of the server's own into the inbox of a registered agent, for the owner.
+    pub async fn put_letter(&self, call: &Call, put: Putting) -> Result<()> {
+        let need = Need::one("inbox.put", Verb::Grant);
+        self.change(call, need, put, |engine, session, snapshot, put| {
+            Box::pin(async move {
+                if !session.is_owner() {
+                    return Err(Error::forbidden("only the owner writes in the server's name"));
+                }
+                if !peers(snapshot).await?.iter().any(|peer| peer.did == put.inbox) {
+                    return Err(Error::NotFound);
+                }
+                let sender = engine.server_did().await?;
+                let vault = session.permit.vault();
+                let (protocol, thread, speaker) = (put.protocol, &put.id, Speaker::Own);
+                let kept = record(engine, snapshot, vault, protocol, thread, speaker, &put.said);
+                let (mut writes, precondition) = kept.await?;
+                let letter = Letter {
+                    inbox: put.inbox.clone(),
+                    sender,
+                    id: copy_for(&put.inbox, &put.id),
+                    digest: put.digest.clone(),
+                    thread: put.id.clone(),
+                    stream: None,
+                    bytes: put.bytes.clone(),
+                    state: LetterState::Queued,
+                    received: session.now,
+                    expires: session.now.plus(LIFE),
+                    delivered: None,
+                };
+                writes.push(Write::Letter(Box::new(letter)));
+                let trace = Trace::count(1).with("message", put.id.clone());
+                let mut planned = Planned::done((), writes).traced(trace);
+                planned.preconditions.push(precondition);
+                Ok(planned)
+            })
+        })
+        .await
+    }
+
+    /// Lists the letters that wait in an inbox, without handing them out.
+    pub async fn letters(&self, call: &Call, inbox: &str, limit: usize) -> Result<Vec<Letter>> {
+        let input = (inbox.to_owned(), limit);
+        self.look(call, need("inbox.list"), input, |_, session, snapshot, (inbox, limit)| {
+            Box::pin(async move {
+                // The owner looks into every inbox of the vault, an agent into its own.
+                if !session.is_owner() {
+                    speaking(session, snapshot, inbox).await?;
+                }
+                let letters = snapshot.letters(inbox, (*limit).min(LOOKED_AT)).await?;
+                let trace = Trace::count(letters.len());
+                Ok((letters, trace))
+            })
+        })
+        .await
+    }
+
+    /// Acknowledges a letter by the id of its message; says whether one was waiting.
+    pub async fn acknowledge_letter(&self, call: &Call, inbox: &str, id: &str) -> Result<bool> {
+        let call = Call { operation: None, ..call.clone() };
+        let input = (inbox.to_owned(), copy_for(inbox, id));
+        self.change(&call, need("inbox.acknowledge"), input, |_, session, snapshot, input| {
+            Box::pin(async move {
+                let (inbox, id) = input;
+                speaking(session, snapshot, inbox).await?;
+                let waiting = snapshot.letters(inbox, LOOKED_AT).await?;
+                let Some(mut letter) = waiting.into_iter().find(|letter| letter.id == *id) else {
+                    return Ok(Planned::done(false, Vec::new()));
+                };
+                letter.state = LetterState::Acknowledged;
+                letter.bytes.clear();
+                let trace = Trace::count(1);
+                Ok(Planned::done(true, vec![Write::Letter(Box::new(letter))]).traced(trace))
+            })
+        })
+        .await
+    }
+}
+
+fn need(operation: &'static str) -> Need {
+    Need { operation, verbs: Verbs::NONE, surface: Surface::Retrieval }
+}

@@ -1,0 +1,166 @@
+//! HTTP/3: the same router over QUIC, at the address of TLS.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use bytes::{Buf, Bytes};
+use futures::stream;
+use h3::server::{RequestResolver, RequestStream};
+use http_body_util::BodyExt as _;
+use hyper::header::{CONNECTION, HeaderName, TRANSFER_ENCODING};
+use hyper::{Request, Response, Version};
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Endpoint, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+use yore_http::Peer;
+
+use crate::config::Limits;
+use crate::tls::Identity;
+
+/// Requests under way on one connection.
+const REQUESTS: u32 = 128;
+/// How long the last answers may take to leave.
+const LINGER: Duration = Duration::from_millis(500);
+/// Bytes of a request's head.
+const HEAD: u64 = 32 << 10;
+/// Headers that speak of a connection, which HTTP/3 has no place for.
+const OF_CONNECTIONS: [HeaderName; 3] =
+    [CONNECTION, TRANSFER_ENCODING, HeaderName::from_static("keep-alive")];
+
+/// Binds an address.
+pub(super) fn bind(
+    address: SocketAddr,
+    identity: &Identity,
+    limits: &Limits,
+) -> std::io::Result<Endpoint> {
+    let mut tls = identity.config();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let tls = QuicServerConfig::try_from(tls).map_err(std::io::Error::other)?;
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_bidi_streams(VarInt::from_u32(REQUESTS));
+    // Events have a heart beat; a connection on which nothing moves for longer is gone.
+    let idle = IdleTimeout::try_from(limits.head().max(Duration::from_secs(30)));
+    transport.max_idle_timeout(idle.ok());
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    Endpoint::server(config, address)
+}
+
+/// Serves a connection until the client ends it, or the requests under way are answered after
+/// the server was told to stop.
+pub(super) async fn speak(
+    connection: quinn::Connection,
+    router: Router,
+    peer: Peer,
+    head: Duration,
+    stop: CancellationToken,
+) {
+    let built = h3::server::builder()
+        .max_field_section_size(HEAD)
+        .build::<_, Bytes>(h3_quinn::Connection::new(connection))
+        .await;
+    let mut connection = match built {
+        Ok(connection) => connection,
+        Err(error) => return tracing::debug!(%error, "an HTTP/3 connection did not begin"),
+    };
+    let mut requests = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = connection.accept() => accepted,
+            Some(_) = requests.join_next() => continue,
+            () = stop.cancelled() => break,
+        };
+        match accepted {
+            Ok(Some(resolver)) => {
+                requests.spawn(exchange(resolver, router.clone(), peer, head));
+            }
+            Ok(None) => break,
+            Err(error) => {
+                // Ending a connection is an error, too, where this library is concerned.
+                tracing::debug!(%error, "an HTTP/3 connection ended");
+                break;
+            }
+        }
+    }
+    let under_way = !requests.is_empty();
+    if stop.is_cancelled()
+        && let Err(error) = connection.shutdown(0).await
+    {
+        tracing::debug!(%error, "an HTTP/3 connection was gone already");
+    }
+    while requests.join_next().await.is_some() {}
+    if under_way {
+        // Whoever lets go of a connection throws away what is not yet sent.
+        let _ = tokio::time::timeout(LINGER, connection.accept()).await;
+    }
+}
+
+/// Answers one request.
+async fn exchange(
+    resolver: RequestResolver<h3_quinn::Connection, Bytes>,
+    router: Router,
+    peer: Peer,
+    head: Duration,
+) {
+    let (request, stream) = match tokio::time::timeout(head, resolver.resolve_request()).await {
+        Ok(Ok(resolved)) => resolved,
+        Ok(Err(error)) => return tracing::debug!(%error, "an HTTP/3 request cannot be read"),
+        Err(_) => return tracing::debug!("the head of an HTTP/3 request did not arrive in time"),
+    };
+    let (mut out, body) = stream.split();
+    let (mut parts, ()) = request.into_parts();
+    parts.version = Version::HTTP_3;
+    parts.extensions.insert(peer);
+    let request = Request::from_parts(parts, incoming(body));
+    let response = match router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    if let Err(error) = answer(&mut out, response).await {
+        tracing::debug!(%error, "an HTTP/3 answer did not arrive");
+    }
+}
+
+/// The body of a request as it comes in.
+fn incoming(body: RequestStream<h3_quinn::RecvStream, Bytes>) -> Body {
+    Body::from_stream(stream::unfold(Some(body), |body| async move {
+        let mut body = body?;
+        let read = body.recv_data().await;
+        let read = read.map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining())));
+        match read {
+            Ok(Some(data)) => Some((Ok(data), Some(body))),
+            Ok(None) => None,
+            Err(error) => Some((Err(error), None)),
+        }
+    }))
+}
+
+async fn answer(
+    out: &mut RequestStream<h3_quinn::SendStream<Bytes>, Bytes>,
+    response: Response<Body>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let (mut parts, mut body) = response.into_parts();
+    for name in &OF_CONNECTIONS {
+        parts.headers.remove(name);
+    }
+    out.send_response(Response::from_parts(parts, ())).await?;
+    while let Some(frame) = body.frame().await {
+        let frame = match frame?.into_data() {
+            Ok(data) => {
+                out.send_data(data).await?;
+                continue;
+            }
+            Err(other) => other,
+        };
+        if let Ok(trailers) = frame.into_trailers() {
+            out.send_trailers(trailers).await?;
+        }
+    }
+    out.finish().await?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Inboxes: letters wait for registered agents.
+
+use serde_json::{Value, json};
+use yore_domain::Span;
+use yore_domain::stream::Letter;
+use yore_engine::{Call, Secret};
+
+use crate::support::{Agent, Vault};
+
+fn call(agent: &Agent) -> Call {
+    Call::bearer("uamp", Secret::new(agent.token.clone()))
+}
+
+fn letter_to(from: &Agent, to: &Agent, text: &str) -> Value {
+    let mut envelope = from.envelope("inform", &json!({"type": "text/plain", "content": text}));
+    envelope["to"] = json!([to.did]);
+    envelope
+}
+
+fn texts(letters: &[Letter]) -> Vec<String> {
+    let text = |letter: &Letter| {
+        let envelope: Value = serde_json::from_slice(&letter.bytes).unwrap();
+        envelope["body"]["content"].as_str().unwrap().to_owned()
+    };
+    letters.iter().map(text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_115_letters_wait_come_in_order_and_come_again_until_acknowledged() {
+    let vault = Vault::new().await;
+    let (one, two) = (vault.agent("one", 1).await, vault.agent("two", 2).await);
+    let sent = letter_to(&one, &two, "first");
+    let exact = one.sign(&sent);
+    vault.post(&one.token, exact.clone()).await.expect(202);
+    vault.say(&one, &letter_to(&one, &two, "second")).await.expect(202);
+    let taken = vault.engine.take_letters(&call(&two), &two.did, 10).await.unwrap();
+    assert_eq!(texts(&taken), ["first", "second"]);
+    assert_eq!(taken[0].bytes, exact.as_bytes(), "to the byte");
+    let again = vault.engine.take_letters(&call(&two), &two.did, 10).await.unwrap();
+    assert!(again.is_empty(), "both are out");
+    let body = json!({"type": "text/plain", "content": "got it"});
+    let mut confirm = two.envelope("confirm", &body);
+    confirm["reply_to"] = sent["id"].clone();
+    vault.say(&two, &confirm).await.expect(202);
+    vault.clock.advance(Span::seconds(31));
+    let again = vault.engine.take_letters(&call(&two), &two.did, 10).await.unwrap();
+    assert_eq!(texts(&again), ["second"], "what was not acknowledged comes again");
+    vault.clock.advance(Span::days(8));
+    let late = vault.engine.take_letters(&call(&two), &two.did, 10).await.unwrap();
+    assert!(late.is_empty(), "and lapses");
+    // Nothing that went to somebody else is remembered as told to the vault.
+    let counts = vault.engine.census(&vault.owner_call()).await.unwrap();
+    assert_eq!(counts.memories, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_115_an_inbox_is_its_agents_alone_and_has_a_quota() {
+    let vault = Vault::new().await;
+    let (one, two) = (vault.agent("one", 1).await, vault.agent("two", 2).await);
+    assert!(vault.engine.take_letters(&call(&one), &two.did, 10).await.is_err());
+    let path = format!("/uamp/1/inbox?did={}", two.did);
+    vault.get(&one.token, &path, &[]).await.expect(403);
+    for number in 0..100 {
+        vault.say(&one, &letter_to(&one, &two, &number.to_string())).await.expect(202);
+    }
+    let full = vault.say(&one, &letter_to(&one, &two, "one too many")).await.expect(429);
+    assert_eq!(full.refusal()["code"], "5.04");
+    assert!(full.headers.contains_key("retry-after"));
+}
