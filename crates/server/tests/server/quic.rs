@@ -16,6 +16,7 @@ use yore_canon::key::{Algorithm, SigningKey};
 use yore_canon::{jcs, jws};
 use yore_client::{api, input};
 use yore_domain::MessageId;
+use yore_engine::Clock as _;
 
 use crate::support::Server;
 
@@ -104,12 +105,7 @@ async fn uamp_061_messages_and_streams_go_over_http_3() {
     let document = client.ask("GET", "/.well-known/did.json", &[], "").await;
     let document: Value = serde_json::from_str(&document.text).unwrap();
     let token = format!("Bearer {}", server.token.expose());
-    let now = yore_domain::Timestamp::from_millis(
-        i64::try_from(
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis(),
-        )
-        .unwrap(),
-    );
+    let now = yore_server::SystemClock::default().now();
     let message = signed(
         &key,
         json!({
