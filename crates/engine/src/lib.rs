@@ -44,6 +44,7 @@ pub use ops::get::Reference;
 pub use ops::grants::{Extension, GrantRequest, Issued, grant_named};
 pub use ops::identify::{Caller, Identity};
 pub use ops::import::Imported;
+pub use ops::preview::Preview;
 pub use ops::propose::{Proposal, Proposed};
 pub use ops::recall::{Found, Hit, Recalled};
 pub use ops::review::{Decision, Reviewed};

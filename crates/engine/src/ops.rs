@@ -20,6 +20,7 @@ pub mod keep;
 pub mod list;
 pub mod locate;
 mod merge;
+pub mod preview;
 mod prior;
 pub mod profile;
 pub mod propose;

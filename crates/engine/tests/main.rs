@@ -14,6 +14,7 @@ mod feed;
 mod grants;
 mod hidden;
 mod keep;
+mod preview;
 mod propose;
 mod ranking;
 mod recall;
