@@ -117,7 +117,7 @@ impl App {
         &self.0.oamp
     }
 
-    /// The routes of every protocol besides the native one.
+    /// The routes of every protocol besides the native one, and of the web app.
     fn protocols(&self) -> Router<Self> {
         let surface = self.surface();
         let Listen { hosts, origins, .. } = &self.config().listen;
@@ -130,6 +130,7 @@ impl App {
             .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
             .merge(yore_memorywire::routes(surface.clone(), Arc::clone(&self.0.memorywire)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
+            .merge(yore_web::routes(surface.clone(), yore_web::Options::default()))
             .with_state(())
     }
 
@@ -182,7 +183,6 @@ fn spoken(config: &Config) -> yore_ump::Options {
 /// All routes.
 pub(crate) fn router(app: App) -> Router {
     operations::routes()
-        .route("/", get(landing))
         .route("/health", get(health))
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
@@ -223,15 +223,6 @@ async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Re
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
-}
-
-async fn landing() -> Response {
-    let text = concat!(
-        "Yore ",
-        env!("CARGO_PKG_VERSION"),
-        "\nA memory server that belongs to you.\n\nThe native API lies under /api/v1/.\n"
-    );
-    ([(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))], text).into_response()
 }
 
 async fn health() -> Response {

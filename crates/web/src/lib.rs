@@ -1,0 +1,106 @@
+//! The web app: pages on which an owner sees, searches, decides and controls what is remembered.
+//!
+//! Pages are written on the server from templates, work without scripts, and ask nobody else
+//! for anything. A visitor signs in with the owner's token or a link that works once, and gets a
+//! token of its own in a cookie; that token is the credential of every call a page makes. So a
+//! page decides nothing: what may be seen and done is up to the engine, a session ends when its
+//! token ends, and each look leaves its line in the audit chain.
+//!
+//! Everything that came from a memory or a conversation is a stranger's text here. Templates
+//! escape what they print; only `markup::Markup` passes as it is, and only this crate makes
+//! one, from texts it escaped itself. The policy in `headers.rs` is the second wall.
+//!
+//! Start at [`routes`], then `visit.rs` (who comes, and what every page has at hand) and
+//! `pages.rs` (one file per page).
+
+mod assets;
+mod cookie;
+mod desk;
+mod diff;
+mod draw;
+mod form;
+mod headers;
+mod link;
+mod markdown;
+mod markup;
+mod pages;
+mod said;
+mod snippet;
+mod trouble;
+mod visit;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+use yore_http::Surface;
+
+pub use link::{SIGN_IN_LIFE, SIGN_IN_NOTE, sign_in};
+
+use crate::desk::Desk;
+use crate::pages::{
+    access, api, audit, conversations, health, home, login, memory, review, rules, search,
+};
+
+/// What the audit chain calls the web app.
+pub const NAME: &str = "web";
+/// Where all pages lie.
+pub const PREFIX: &str = "/app";
+
+/// What the operator decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long a decision of the review page can be taken back.
+    pub undo: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { undo: Duration::from_secs(8) }
+    }
+}
+
+/// The routes of all pages, of `/`, which leads to them, and of `/openapi.json`.
+pub fn routes(surface: Surface, options: Options) -> Router {
+    let pages = Router::new()
+        .route(PREFIX, get(home::show))
+        .route("/app/", get(async || Redirect::permanent(PREFIX)))
+        .route("/app/remember", post(home::remember))
+        .route("/app/theme", post(home::theme))
+        .route("/app/login", get(login::show).post(login::enter))
+        .route("/app/enter", get(login::follow))
+        .route("/app/logout", post(login::leave))
+        .route("/app/search", get(search::show))
+        .route("/app/memory/{id}", get(memory::show))
+        .route("/app/memory/{id}/revise", post(memory::revise))
+        .route("/app/memory/{id}/label", post(memory::label))
+        .route("/app/memory/{id}/forget", post(memory::forget))
+        .route("/app/memory/{id}/erase", post(memory::erase))
+        .route("/app/memory/{id}/restore", post(memory::restore))
+        .route("/app/review", get(review::show).post(review::decide))
+        .route("/app/review/undo", post(review::undo))
+        .route("/app/review/edit", post(review::edit))
+        .route("/app/review/events", get(review::events))
+        .route("/app/rules", get(rules::show).post(rules::put))
+        .route("/app/rules/remove", post(rules::remove))
+        .route("/app/conversations", get(conversations::list))
+        .route("/app/conversations/{id}", get(conversations::read))
+        .route("/app/access", get(access::show))
+        .route("/app/access/preview", post(access::preview))
+        .route("/app/access/issue", post(access::issue))
+        .route("/app/access/revoke", post(access::revoke))
+        .route("/app/audit", get(audit::show))
+        .route("/app/audit/verify", post(audit::verify))
+        .route("/app/audit/export", get(audit::export))
+        .route("/app/health", get(health::show).post(health::check))
+        .route("/app/api", get(api::show))
+        .route("/app/{*rest}", get(trouble::missing))
+        .route("/app/assets/{file}", get(assets::serve))
+        .layer(from_fn(headers::around))
+        .with_state(Desk::new(surface, options));
+    pages
+        .route("/", get(async || Redirect::to(PREFIX)))
+        .route("/openapi.json", get(api::document))
+}

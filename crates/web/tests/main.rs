@@ -1,0 +1,14 @@
+//! The pages over a real vault and the real router.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails here has failed")]
+
+mod access;
+mod conversations;
+mod forms;
+mod hostile;
+mod memory;
+mod review;
+mod search;
+mod sign_in;
+mod support;
+mod upkeep;
