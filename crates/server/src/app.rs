@@ -124,6 +124,7 @@ impl App {
         let mcp = yore_mcp::Options {
             hosts: hosts.clone(),
             origins: origins.clone(),
+            issues_tokens: true,
             ..yore_mcp::Options::default()
         };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))

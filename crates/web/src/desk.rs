@@ -12,11 +12,14 @@ use yore_engine::{Call, Decision, Engine};
 use yore_http::Surface;
 
 use crate::Options;
+use crate::oauth::codes::Codes;
 
 /// The engine as pages see it, and the decisions that can still be taken back.
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
     pub(crate) surface: Surface,
+    /// Codes of agents that were let in a moment ago.
+    pub(crate) codes: Arc<Codes>,
     undo: Duration,
     waiting: Arc<Mutex<HashMap<HoldId, Waiting>>>,
 }
@@ -32,7 +35,7 @@ struct Waiting {
 
 impl Desk {
     pub(crate) fn new(surface: Surface, options: Options) -> Self {
-        Self { surface, undo: options.undo, waiting: Arc::default() }
+        Self { surface, codes: Arc::default(), undo: options.undo, waiting: Arc::default() }
     }
 
     pub(crate) fn engine(&self) -> &Engine {

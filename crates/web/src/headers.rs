@@ -16,6 +16,11 @@ use crate::{cookie, form, trouble};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// The same for a page whose form ends at another place: browsers check where it leads.
+pub(crate) fn policy_with_forms_to(origin: &str) -> String {
+    POLICY.replace("form-action 'self'", &format!("form-action 'self' {origin}"))
+}
+
 /// Marks an answer to somebody who is not signed in, or no longer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignedOut;

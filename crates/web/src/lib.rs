@@ -23,6 +23,7 @@ mod headers;
 mod link;
 mod markdown;
 mod markup;
+mod oauth;
 mod pages;
 mod said;
 mod snippet;
@@ -62,8 +63,10 @@ impl Default for Options {
     }
 }
 
-/// The routes of all pages, of `/`, which leads to them, and of `/openapi.json`.
+/// The routes of all pages, of `/`, which leads to them, of `/openapi.json`, and of the
+/// authorisation server.
 pub fn routes(surface: Surface, options: Options) -> Router {
+    let desk = Desk::new(surface, options);
     let pages = Router::new()
         .route(PREFIX, get(home::show))
         .route("/app/", get(async || Redirect::permanent(PREFIX)))
@@ -96,11 +99,18 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/audit/export", get(audit::export))
         .route("/app/health", get(health::show).post(health::check))
         .route("/app/api", get(api::show))
+        .route("/app/oauth/authorize", get(oauth::authorize::ask).post(oauth::authorize::decide))
         .route("/app/{*rest}", get(trouble::missing))
         .route("/app/assets/{file}", get(assets::serve))
         .layer(from_fn(headers::around))
-        .with_state(Desk::new(surface, options));
+        .with_state(desk.clone());
+    let agents = Router::new()
+        .route(oauth::WELL_KNOWN, get(oauth::metadata))
+        .route("/oauth/register", post(oauth::register))
+        .route("/oauth/token", post(oauth::token::redeem))
+        .with_state(desk);
     pages
+        .merge(agents)
         .route("/", get(async || Redirect::to(PREFIX)))
         .route("/openapi.json", get(api::document))
 }

@@ -109,7 +109,7 @@ pub(crate) fn way(parts: &Parts) -> Way {
 }
 
 /// The address under which the server was reached.
-fn base(parts: &Parts) -> String {
+pub(crate) fn base(parts: &Parts) -> String {
     let named = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| parts.uri.host()).unwrap_or("127.0.0.1:7070");
     let scheme = match way(parts) {

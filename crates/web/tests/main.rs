@@ -7,6 +7,7 @@ mod conversations;
 mod forms;
 mod hostile;
 mod memory;
+mod oauth;
 mod review;
 mod search;
 mod sign_in;
