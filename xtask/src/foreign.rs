@@ -1,6 +1,7 @@
 //! Checks by programs that others wrote: referees and clients from the registries, pointed at
 //! servers that are started here. What they need is installed below the target directory.
 
+mod browser;
 mod home;
 mod referee;
 mod serving;
@@ -23,6 +24,7 @@ pub(crate) fn run() -> Result<Results> {
     let mut book = Book::default();
     referee::run(&mut book)?;
     types::run(&mut book)?;
+    browser::run(&mut book)?;
     Ok(book.results)
 }
 
@@ -33,6 +35,13 @@ struct Book {
 }
 
 impl Book {
+    /// Says that a check cannot run here, and why.
+    fn not_run(&mut self, name: &str, reason: &str) {
+        let outcome = Outcome::NotRun(reason.to_owned());
+        println!("foreign {name} ... {}", outcome.word());
+        self.results.tests.insert((BINARY.to_owned(), name.to_owned()), outcome);
+    }
+
     /// Runs one check, says how it ended, and why when it failed.
     fn check(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
         let outcome = match check() {
