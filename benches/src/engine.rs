@@ -113,7 +113,8 @@ impl Bench {
             self.vectors(arguments.quick)?;
         }
         if wanted(Part::Mcp) {
-            self.tool_calls(arguments.binary.as_deref()).await?;
+            let size = if arguments.quick { 500 } else { 10_000 };
+            self.tool_calls(arguments.binary.as_deref(), size).await?;
         }
         if wanted(Part::Oamp) {
             self.oamp(if arguments.quick { 2_000 } else { 100_000 }).await?;
@@ -160,20 +161,19 @@ impl Bench {
     }
 
     /// A tool call over stdio, against the engine's own cost in the same vault.
-    async fn tool_calls(&mut self, binary: Option<&Path>) -> Result<()> {
-        const SIZE: usize = 10_000;
-        let what = "tool call over stdio on 10000, CPU beside the engine's, mean";
+    async fn tool_calls(&mut self, binary: Option<&Path>, size: usize) -> Result<()> {
+        let what = format!("tool call over stdio on {size}, CPU beside the engine's, mean");
         let Some(binary) = binary else {
             self.report.at_most(what, "ms", 1.0, None);
             return Ok(());
         };
         let folder = self.work.join("mcp");
-        let world = World::open(&folder).await?;
-        world.load(&self.corpus, 0..SIZE).await?;
-        // Whatever would be embedded later would be counted as part of a call.
+        let world = World::open_with(&folder, mcp::EFFORT).await?;
+        world.load(&self.corpus, 0..size).await?;
+        // Whatever is left to do later would be counted as part of a call.
         world.engine.settle().await?;
         world.close().await?;
-        let questions = recall::questions(&self.corpus, SIZE, self.repeats);
+        let questions = recall::questions(&self.corpus, size, self.repeats);
         let cost = mcp::cost(binary, &folder, &questions).await?;
         std::fs::remove_dir_all(&folder)?;
         let figure = json!({ "engine_cpu_ms": cost.engine, "tool_call_cpu_ms": cost.call });

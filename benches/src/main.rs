@@ -1,12 +1,14 @@
-//! Measures the engine against its bars: `cargo xtask bench engine`.
+//! Measures the engine and memorywire against their bars: `cargo xtask bench engine` and
+//! `cargo xtask bench memorywire`.
 //!
 //! Everything runs on one core and is stated in CPU time of the whole process, because wall time
 //! on a shared machine says little; wall time is recorded beside it. The limits of the machine,
 //! a plain encrypted insert and a plain scan of int8 rows, are measured in the same run, so that
 //! a number can be read against what the hardware allows.
 //!
-//! The corpus is generated from a seed; nothing is read from outside. A bar that was not measured
-//! (a size left out, a quick run) is called not measured, never held. Start at `engine.rs`.
+//! The corpus is generated from a seed; only that of memorywire's authors is read from outside. A
+//! bar that was not measured (a size left out, a quick run) is called not measured, never held.
+//! Start at `engine.rs`.
 
 use std::process::ExitCode;
 
@@ -14,8 +16,10 @@ use clap::{Parser, Subcommand};
 
 mod corpus;
 mod engine;
+mod import;
 mod limits;
 mod mcp;
+mod memorywire;
 mod meter;
 mod oamp;
 mod process;
@@ -30,7 +34,7 @@ mod write;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Debug, Parser)]
-#[command(name = "yore-bench", about = "Measure the engine")]
+#[command(name = "yore-bench", about = "Measure the engine and memorywire")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -40,6 +44,10 @@ struct Cli {
 enum Command {
     /// Measure writes, recalls, memory and start against their bars.
     Engine(engine::Arguments),
+    /// Measure the import of a large export, and of the same one again.
+    Import(import::Arguments),
+    /// Repeat the experiments of memorywire's paper and compare with its reference.
+    Memorywire(memorywire::Arguments),
     /// Open a vault, recall once and say what that took: one half of the cold start.
     #[command(hide = true)]
     Child(process::Arguments),
@@ -48,6 +56,8 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(arguments) => engine::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
+        Command::Memorywire(arguments) => memorywire::run(&arguments),
         Command::Child(arguments) => process::child(&arguments),
     };
     match done {

@@ -3,17 +3,25 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use yore_domain::query::Effort;
 
-use crate::meter::{Series, cpu};
+use crate::meter::cpu;
 use crate::world::{MASTER, World};
+
+/// What is asked on both sides. The transformer would add as much to both, many times what is
+/// measured, and take minutes to fill the vault.
+pub(crate) const EFFORT: Effort = Effort::Instant;
 
 /// CPU milliseconds in half a second that count as rest.
 const QUIET: f64 = 10.0;
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// CPU milliseconds of one recall.
 #[derive(Clone, Copy, Debug)]
@@ -25,29 +33,29 @@ pub(crate) struct Cost {
 }
 
 /// Asks the engine, then the binary that serves the same vault over standard input and output.
+/// Each question is asked twice and measured the second time: the first time a process looks up
+/// the kin of tokens it has not met.
 pub(crate) async fn cost(binary: &Path, data: &Path, questions: &[String]) -> Result<Cost> {
-    let world = World::open(data).await?;
-    let (warm, asked) = questions.split_at(questions.len() / 10);
-    for question in warm {
-        world.ask(&world.owner, question, Effort::Balanced).await?;
+    let world = World::open_with(data, EFFORT).await?;
+    for question in questions {
+        world.ask(&world.owner, question, EFFORT).await?;
     }
     let before = cpu();
-    Series::of_each(asked, async |question: &String| {
-        world.ask(&world.owner, question, Effort::Balanced).await.map(drop)
-    })
-    .await?;
-    let engine = (cpu() - before).as_secs_f64() * 1e3 / asked.len() as f64;
+    for question in questions {
+        world.ask(&world.owner, question, EFFORT).await?;
+    }
+    let engine = (cpu() - before).as_secs_f64() * 1e3 / questions.len() as f64;
     world.close().await?;
     let mut host = Host::start(binary, data)?;
+    for question in questions {
+        host.recall(question)?;
+    }
     host.settle()?;
-    for question in warm {
-        host.recall(question)?;
-    }
     let before = host.spent()?;
-    for question in asked {
+    for question in questions {
         host.recall(question)?;
     }
-    let call = (host.spent()? - before) / asked.len() as f64;
+    let call = (host.spent()? - before) / questions.len() as f64;
     Ok(Cost { engine, call })
 }
 
@@ -55,7 +63,7 @@ pub(crate) async fn cost(binary: &Path, data: &Path, questions: &[String]) -> Re
 struct Host {
     process: Child,
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    output: Receiver<std::io::Result<String>>,
     asked: u64,
 }
 
@@ -65,12 +73,13 @@ impl Host {
             .args(["mcp", "--data"])
             .arg(data)
             .env("YORE_MASTER_KEY", MASTER)
+            .env("YORE_EFFORT", "instant")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
         let input = process.stdin.take().context("the input was asked for")?;
-        let output = BufReader::new(process.stdout.take().context("the output was asked for")?);
+        let output = lines(process.stdout.take().context("the output was asked for")?);
         let mut host = Self { process, input, output, asked: 0 };
         let hello = json!({
             "protocolVersion": "2025-11-25", "capabilities": {},
@@ -86,7 +95,8 @@ impl Host {
         let answer =
             self.ask("tools/call", json!({ "name": "ump.recall", "arguments": arguments }))?;
         ensure!(answer["result"]["isError"] != true, "the recall failed: {answer}");
-        ensure!(answer.get("result").is_some(), "the recall failed: {answer}");
+        let found = answer["result"]["structuredContent"]["results"].as_array();
+        ensure!(found.is_some_and(|found| !found.is_empty()), "nothing was recalled: {answer}");
         Ok(())
     }
 
@@ -95,20 +105,24 @@ impl Host {
         let frame =
             json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
         writeln!(self.input, "{frame}")?;
-        let mut line = String::new();
-        while self.output.read_line(&mut line)? > 0 {
+        loop {
+            let line = match self.output.recv_timeout(PATIENCE) {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Timeout) => bail!("no answer to {method} in {PATIENCE:?}"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("the process ended before it answered {method}")
+                }
+            };
             let answer: Value = serde_json::from_str(&line)?;
             if answer["id"] == self.asked {
                 return Ok(answer);
             }
-            line.clear();
         }
-        anyhow::bail!("the process ended before it answered {method}")
     }
 
     /// Waits until the process has nothing left to prepare.
     fn settle(&self) -> Result<()> {
-        const LONGEST: usize = 240;
+        const LONGEST: usize = 60;
         for _ in 0..LONGEST {
             let before = self.spent()?;
             std::thread::sleep(Duration::from_millis(500));
@@ -116,7 +130,7 @@ impl Host {
                 return Ok(());
             }
         }
-        anyhow::bail!("the process does not come to rest")
+        bail!("the process does not come to rest")
     }
 
     /// CPU milliseconds of all its threads so far, to the hundredth of a second.
@@ -132,6 +146,19 @@ impl Host {
         let each = 1e3 / rustix::param::clock_ticks_per_second() as f64;
         Ok(ticks.iter().sum::<f64>() * each)
     }
+}
+
+/// Reads lines as they come, so that waiting for one can end.
+fn lines(output: ChildStdout) -> Receiver<std::io::Result<String>> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receive
 }
 
 impl Drop for Host {

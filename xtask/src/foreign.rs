@@ -14,6 +14,7 @@ use anyhow::Result;
 
 use crate::results::{Outcome, Results};
 
+pub(crate) use serving::Serving;
 pub(crate) use tools::Python;
 
 /// The name under which these checks stand among the results.

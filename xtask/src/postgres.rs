@@ -91,6 +91,13 @@ impl Postgres {
         &self.dsn
     }
 
+    /// Makes another database and returns where clients find it.
+    pub(crate) fn database(&self, name: &str) -> Result<String> {
+        succeed(self.tool("psql").arg(&self.dsn).args(["-c", &format!("CREATE DATABASE {name}")]))?;
+        let (server, _) = self.dsn.rsplit_once('/').unwrap_or((&self.dsn, ""));
+        Ok(format!("{server}/{name}"))
+    }
+
     fn tool(&self, name: &str) -> Command {
         let server = self.place.join("server");
         let tool = server.join("bin").join(name);

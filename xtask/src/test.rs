@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::backends::Backends;
 use crate::postgres::Postgres;
 use crate::results::{self, Outcome, Results};
 use crate::workspace::{cargo, target_dir};
@@ -172,6 +173,10 @@ impl Run {
         let mut command = self.cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
         command.env("YORE_TEST_PGVECTOR", postgres.dsn());
+        let backends = if self.full { Some(Backends::start(&postgres)?) } else { None };
+        for (name, value) in backends.iter().flat_map(Backends::variables) {
+            command.env(name, value);
+        }
         let (success, results) = results::run(&mut command)?;
         results.save(&self.saved)?;
         println!(

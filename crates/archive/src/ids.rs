@@ -30,6 +30,13 @@ pub(crate) fn memory(platform: &str, parts: &[&str]) -> MemoryId {
     MemoryId::from_bytes(made(&all))
 }
 
+/// Returns the id under which something stands in an archive: its own if that is a UUID v4, else
+/// one made of it.
+pub(crate) fn in_archive(id: [u8; 16]) -> [u8; 16] {
+    let own = MessageId::from_bytes(id).to_string();
+    kept(&own).unwrap_or_else(|| made(&["yore", &own]))
+}
+
 /// A UUID v4 in the one spelling that is kept; another spelling of it is another name.
 fn kept(native: &str) -> Option<[u8; 16]> {
     let id: MessageId = native.parse().ok()?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use yore_domain::conversation::{Conversation, Message};
-use yore_domain::memory::Draft;
+use yore_domain::memory::{Draft, Version};
 use yore_domain::{BlobHash, MemoryId};
 
 use crate::source::File;
@@ -45,6 +45,8 @@ pub struct Note {
     pub active: bool,
     /// Whether somebody settled it.
     pub standing: Standing,
+    /// All its versions, oldest first, where what was read has them.
+    pub versions: Vec<Version>,
 }
 
 /// Whether a memory was settled where it comes from.

@@ -20,10 +20,17 @@ use crate::sniff;
 pub use checksum::{Method, Sums};
 pub use cipher::{Sealed, Sealer, seal};
 pub use manifest::{Counts, Manifest, Range};
-pub use memory::{memory_from, memory_json};
+pub use memory::{history_json, memory_from, memory_json};
 pub use reader::Reader;
 pub use wire::{conversation_from, conversation_json, message_from, message_json};
 pub use writer::Writer;
+
+/// Returns the id under which a conversation, a message or a memory stands in an archive, where
+/// every id is a UUID v4; another one is kept beside it.
+#[must_use]
+pub fn entry_id(id: [u8; 16]) -> [u8; 16] {
+    crate::ids::in_archive(id)
+}
 
 /// Returns where an attachment lies in an archive.
 #[must_use]

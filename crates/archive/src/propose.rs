@@ -141,7 +141,13 @@ pub fn proposals(talk: &Talk) -> Vec<Note> {
             // The same words in another conversation are the same proposal.
             let id = ids::memory("proposal", &["said", &normalised(text)]);
             if !found.iter().any(|known| known.id == id) {
-                found.push(Note { id, draft, active: true, standing: Standing::Proposed });
+                found.push(Note {
+                    id,
+                    draft,
+                    active: true,
+                    standing: Standing::Proposed,
+                    versions: Vec::new(),
+                });
             }
         }
     }

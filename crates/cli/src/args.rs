@@ -106,6 +106,8 @@ pub(crate) enum Command {
     Connect(commands::connect::Args),
     /// Speak MCP on standard input and output, for an agent host that starts it
     Mcp(commands::mcp::Args),
+    /// Forward to a provider of models, and record what is said
+    Proxy(commands::proxy::Args),
     /// Store something worth remembering
     Remember(Box<commands::remember::Args>),
     /// Find what answers a question
@@ -126,14 +128,20 @@ pub(crate) enum Command {
     Merge(commands::merge::Args),
     /// Forget, archive or demote what a policy describes
     Expire(commands::expire::Args),
+    /// Look through short-term memory: promote what is of use, let go what never was
+    Consolidate(commands::consolidate::Args),
     /// Take memories out of recall, or erase them for good
     Forget(commands::forget::Args),
+    /// Erase messages, conversations, memories or everything, and let nothing bring it back
+    Delete(Box<commands::delete::Args>),
     /// Take back what an agent did
     Undo(commands::undo::Args),
     /// Report how a memory fared when it was used
     Feedback(commands::feedback::Args),
-    /// Decide what waits for approval, and which rules make it wait
+    /// Decide what waits for approval
     Review(commands::review::Args),
+    /// Say which writes and reads wait for approval, and learn from decisions
+    Rule(commands::rule::Args),
     /// Take poisoned memories of an agent out
     Recover(commands::recover::Args),
     /// Show and move the state machines that agents remember

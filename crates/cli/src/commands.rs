@@ -7,7 +7,9 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod conformance;
 pub(crate) mod connect;
+pub(crate) mod consolidate;
 pub(crate) mod context;
+pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod expire;
 pub(crate) mod export;
@@ -25,6 +27,7 @@ pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod open;
 pub(crate) mod procedure;
+pub(crate) mod proxy;
 pub(crate) mod publish;
 pub(crate) mod recall;
 pub(crate) mod recover;
@@ -32,6 +35,7 @@ pub(crate) mod remember;
 pub(crate) mod restore;
 pub(crate) mod review;
 pub(crate) mod revise;
+pub(crate) mod rule;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod serve;
@@ -61,10 +65,13 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Revise(args) => revise::run(app, *args).await,
         Command::Merge(args) => merge::run(app, args).await,
         Command::Expire(args) => expire::run(app, args).await,
+        Command::Consolidate(args) => consolidate::run(app, args).await,
+        Command::Delete(args) => delete::run(app, *args).await,
         Command::Forget(args) => forget::run(app, args).await,
         Command::Undo(args) => undo::run(app, args).await,
         Command::Feedback(args) => feedback::run(app, args).await,
         Command::Review(args) => review::run(app, args).await,
+        Command::Rule(args) => rule::run(app, args).await,
         Command::Recover(args) => recover::run(app, args).await,
         Command::Procedure(args) => procedure::run(app, args).await,
         Command::Stores(args) => stores::run(app, args).await,
@@ -76,10 +83,11 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Job(args) => job::run(app, args).await,
         Command::Watch(args) => watch::run(app, args).await,
         Command::Open(args) => open::run(app, args).await,
+        Command::Proxy(args) => proxy::run(app, args).await,
         Command::Mcp(args) => mcp::run(Arc::clone(app), args).await,
         Command::Audit(args) => audit::run(app, args).await,
         Command::Import(args) => import::run(app, args).await,
-        Command::Export(args) => export::run(app, args).await,
+        Command::Export(args) => Box::pin(export::run(app, args)).await,
         Command::Sync(args) => sync::run(app, args).await,
         Command::Publish(args) => publish::run(app, args).await,
         Command::Conformance(args) => Box::pin(conformance::run(app, args)).await,

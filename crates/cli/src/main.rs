@@ -9,9 +9,11 @@
 //! `failure.rs` (the documented exit codes).
 
 mod app;
+mod archive;
 mod args;
 mod asking;
 mod authority;
+mod bucket;
 mod commands;
 mod draft;
 mod editor;
@@ -25,9 +27,11 @@ mod memorywire;
 mod mutated;
 mod output;
 mod passphrase;
+mod password;
 mod prefix;
 mod probe;
 mod progress;
+mod proxy;
 mod show;
 mod source;
 mod ump;
@@ -80,8 +84,9 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result {
-    let stays = matches!(&cli.command, Command::Mcp(_))
-        || matches!(&cli.command, Command::Sync(args) if args.watch);
+    let stays = matches!(&cli.command, Command::Mcp(_) | Command::Proxy(_))
+        || matches!(&cli.command, Command::Sync(args) if args.watch)
+        || matches!(&cli.command, Command::Watch(args) if args.stays());
     let stay = if stays { Stay::Long } else { Stay::Short };
     let app = Arc::new(App::new(cli.global, stay));
     let done = Box::pin(commands::run(&app, cli.command)).await;

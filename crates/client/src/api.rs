@@ -20,10 +20,11 @@ use crate::openapi::Book;
 
 pub use yore_domain::change::What;
 pub use yore_engine::{
-    AuditQuery, CONVERSATIONS, Caller, Census as Counts, Context as Frame, Conversed, Decision,
-    DryRun, Event, Expired, Extension, Found as Match, GrantRequest, Health, Hit, Imported, Issued,
-    Item, Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, TokenKind, Traces as Found,
-    Undo as UndoRequest, Undone, Wish,
+    AuditQuery, CONVERSATIONS, Caller, Case, Census as Counts, Changes, Consolidated,
+    Consolidation, Context as Frame, Conversed, Decided, Decision, DryRun, Event, Expired,
+    Extension, Fate, Found as Match, GrantRequest, Hands, Health, Hit, Imported, Issued, Item,
+    Mutated, Proposal, Proposed, Recalled, Reference, Reviewed, Scored, Sealed, TokenKind,
+    Traces as Found, Undo as UndoRequest, Undone, Vitals as Signs, Which, Wish, fingerprint,
 };
 
 /// Where every operation lies.
@@ -112,6 +113,8 @@ endpoints! {
     Feedback = "feedback", Light, input::Feedback => ();
     /// Lets memories expire by a policy.
     Expire = "expire", Heavy, input::Expire => Expired;
+    /// Looks through short-term memory: promotes what is of use, lets go what never was.
+    Consolidate = "consolidate", Heavy, input::Consolidate => Consolidated;
     /// Takes back what an agent did.
     Undo = "undo", Heavy, UndoRequest => Undone;
     /// Appends messages to a conversation.
@@ -126,14 +129,18 @@ endpoints! {
     EraseConversation = "conversation.erase", Light, input::OneConversation => u64;
     /// Erases one message.
     EraseMessage = "message.erase", Light, input::OneMessage => ();
+    /// Erases what is left when memories and conversations are gone; answers how much it was.
+    EraseRest = "erase-rest", Light, Nothing => usize;
     /// Takes in a batch of items.
     Import = "import", Heavy, input::Import => Imported;
+    /// Says of conversations, by their fingerprints, whether exactly they came in before.
+    KnownImports = "import.known", Light, input::KnownImports => Vec<bool>;
     /// Puts before a person what might be worth remembering, each once.
     Propose = "propose", Heavy, input::Propose => Proposed;
     /// Tells who the caller is and whose vault it reached.
     Whoami = "whoami", Light, Nothing => Caller;
     /// Gives out a page of items.
-    Export = "export", Heavy, input::List => Page<Item>;
+    Export = "export", Heavy, input::Export => Page<Item>;
     /// Gives an agent a grant, and the token that stands for it.
     IssueGrant = "grant.issue", Light, GrantRequest => Issued;
     /// Gives an agent a grant as a capability token that the vault signs.
@@ -159,21 +166,33 @@ endpoints! {
     /// Lists what waits for a decision.
     Holds = "review.list", Light, input::Holds => Vec<Hold>;
     /// Returns one operation that waits.
-    ShowHold = "review.show", Light, input::OneHold => Hold;
+    ShowHold = "review.show", Light, input::OneHold => Case;
     /// Decides an operation that waits.
     Decide = "review.decide", Light, input::Decide => Reviewed;
+    /// Decides everything that waits and fits a description.
+    DecideAll = "review.decide-all", Heavy, input::DecideAll => Vec<Decided>;
     /// Lists the owner's rules.
     Rules = "rule.list", Light, Nothing => Vec<Rule>;
     /// Writes a rule.
     PutRule = "rule.put", Light, input::PutRule => ();
     /// Removes a rule.
     RemoveRule = "rule.remove", Light, input::RemoveRule => ();
+    /// Switches a rule off, or on again.
+    SwitchRule = "rule.switch", Light, input::SwitchRule => ();
+    /// Says after how many equal decisions a rule is learned, if one is.
+    Learning = "rule.learning", Light, Nothing => Option<u32>;
+    /// Lets rules be learned from decisions, or no longer.
+    Learn = "rule.learn", Light, input::Learn => ();
     /// Lists audit entries.
     Audit = "audit.query", Light, AuditQuery => Vec<Entry>;
     /// Verifies the audit chain.
     VerifyAudit = "audit.verify", Heavy, Nothing => Report;
+    /// Signs where the audit chain stands.
+    SealAudit = "audit.seal", Light, Nothing => Sealed;
     /// Counts what the vault holds.
     Census = "census", Light, Nothing => Counts;
+    /// Tells how memories are: stale, nearly the same, of which kinds.
+    Vitals = "vitals", Heavy, input::Vitals => Signs;
     /// Checks the vault's files, audit chain and indexes.
     Check = "check", Heavy, input::Check => Health;
     /// Gives the vault a new key; answers what was done.

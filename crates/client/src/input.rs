@@ -15,7 +15,8 @@ use yore_domain::{
     ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Span, Timestamp, TokenId,
 };
 use yore_engine::{
-    Decision, DryRun, Extension, GrantRequest, Item, Proposal, Reference, TokenKind, Wish,
+    Consolidation, Decision, DryRun, Extension, GrantRequest, Hands, Item, Proposal, Reference,
+    TokenKind, Which, Wish,
 };
 
 macro_rules! inputs {
@@ -155,6 +156,24 @@ inputs! {
         #[serde(default)]
         dry_run: DryRun,
     }
+    /// Short-term memory to look through.
+    Consolidate {
+        /// Whose, and how.
+        #[serde(default)]
+        pass: Consolidation,
+        /// Whether to only say what would happen.
+        #[serde(default)]
+        dry_run: DryRun,
+    }
+    /// Whose memories to tell about.
+    Vitals {
+        /// Only this agent's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Only this person's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
+    }
     /// Messages to append to a conversation.
     Converse {
         /// The conversation, made when it is new.
@@ -191,6 +210,23 @@ inputs! {
         /// Whether to say only what would become of them.
         #[serde(default)]
         dry_run: DryRun,
+    }
+    /// Conversations that may have come in before.
+    KnownImports {
+        /// Their fingerprints, at most 500.
+        fingerprints: Vec<String>,
+    }
+    /// A page of what is taken out.
+    Export {
+        /// What the rows must be like.
+        #[serde(default)]
+        filter: Filter,
+        /// Which page.
+        #[serde(default)]
+        page: PageRequest,
+        /// Whose hands the file is for.
+        #[serde(default)]
+        hands: Hands,
     }
     /// Things that might be worth remembering.
     Propose {
@@ -271,6 +307,16 @@ inputs! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     }
+    /// A decision on many holds.
+    DecideAll {
+        /// Which of those that wait.
+        which: Which,
+        /// What; many cannot be edited at once.
+        decision: Decision,
+        /// A note for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    }
     /// A rule to write.
     PutRule {
         /// The rule.
@@ -280,6 +326,19 @@ inputs! {
     RemoveRule {
         /// Its name.
         name: String,
+    }
+    /// A rule to switch.
+    SwitchRule {
+        /// Its name.
+        name: String,
+        /// Whether it is off from now on.
+        off: bool,
+    }
+    /// Whether rules are learned.
+    Learn {
+        /// After how many equal decisions; absent means never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u32>,
     }
     /// A check of the vault.
     Check {

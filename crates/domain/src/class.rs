@@ -47,6 +47,12 @@ impl Label {
         Self("behaviour".to_owned())
     }
 
+    /// The label of what is kept from every agent that was not given it by name.
+    #[must_use]
+    pub fn secret() -> Self {
+        Self("secret".to_owned())
+    }
+
     /// The label of what says who someone is.
     #[must_use]
     pub fn identity() -> Self {
@@ -222,6 +228,9 @@ pub struct Class {
     pub agent: Option<String>,
     /// The visibility of the scope.
     pub visibility: Visibility,
+    /// The agents the scope is shared with, where it names any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_with: Option<BTreeSet<String>>,
 }
 
 impl Class {
@@ -240,7 +249,25 @@ impl Class {
             project: scope.project.clone(),
             agent: scope.agent.clone(),
             visibility: scope.visibility,
+            shared_with: scope.shared_with.clone(),
         }
+    }
+
+    /// Whether its scope lets an agent be shown it; nobody in particular is no agent.
+    #[must_use]
+    pub fn is_shared_with(&self, agent: Option<&str>) -> bool {
+        let Some(agents) = &self.shared_with else { return true };
+        agent.is_some_and(|agent| self.agent.as_deref() == Some(agent) || agents.contains(agent))
+    }
+
+    /// Whether it is shared with nobody that another is not shared with.
+    #[must_use]
+    pub fn is_shared_within(&self, other: &Self) -> bool {
+        if other.shared_with.is_none() {
+            return true;
+        }
+        let reaches = |agent: &String| other.is_shared_with(Some(agent));
+        self.shared_with.as_ref().is_some_and(|own| own.iter().chain(&self.agent).all(reaches))
     }
 
     /// Whether anybody may read it: it is public by scope and by sensitivity.
@@ -281,6 +308,33 @@ mod tests {
         let class = Class::of(&Governance::default(), &Scope::default());
         assert_eq!(class.sensitivity, Sensitivity::Internal);
         assert_eq!(class.labels.iter().map(Label::as_str).collect::<Vec<_>>(), ["behaviour"]);
+    }
+
+    #[test]
+    fn mw_200_what_is_shared_with_some_is_shared_with_nobody_else() {
+        let of = |agent: Option<&str>, with: Option<&[&str]>| {
+            let shared_with = with.map(|names| names.iter().map(|name| (*name).into()).collect());
+            let agent = agent.map(str::to_owned);
+            Class::of(&Governance::default(), &Scope { agent, shared_with, ..Scope::default() })
+        };
+        let open = of(Some("a"), None);
+        let some = of(Some("a"), Some(&["b"]));
+        let own = of(Some("a"), Some(&[]));
+        for (class, agent, shown) in [
+            (&open, Some("z"), true),
+            (&open, None, true),
+            (&some, Some("a"), true),
+            (&some, Some("b"), true),
+            (&some, Some("z"), false),
+            (&some, None, false),
+            (&own, Some("a"), true),
+            (&own, Some("b"), false),
+        ] {
+            assert_eq!(class.is_shared_with(agent), shown, "{class:?} {agent:?}");
+        }
+        assert!(own.is_shared_within(&some) && some.is_shared_within(&open));
+        assert!(!some.is_shared_within(&own) && !open.is_shared_within(&some));
+        assert!(!of(Some("z"), Some(&[])).is_shared_within(&some), "its own agent sees it, too");
     }
 
     #[test]

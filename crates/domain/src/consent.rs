@@ -17,6 +17,9 @@ pub struct Consent {
     /// Dotted paths to leave out when it crosses a visibility boundary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
+    /// The record of the person's consent that it rests on, in the words of who keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
 }
 
 impl Consent {
@@ -35,7 +38,9 @@ impl Consent {
             (None, Some(_)) => false,
         };
         let redacts = |path: &String| self.redact.iter().any(|own| covers(own, path));
+        let rests = other.reference.is_none() || self.reference == other.reference;
         retention
+            && rests
             && (other.allows_export() || !self.allows_export())
             && other.redact.iter().all(redacts)
     }
@@ -58,6 +63,7 @@ mod tests {
         };
         let days = |days| Consent { retention: Some(Span::days(days)), ..Consent::default() };
         let export = |exportable| Consent { exportable, ..Consent::default() };
+        let rests = |on: &str| Consent { reference: Some(on.to_owned()), ..Consent::default() };
         let none = Consent::default();
         let table = [
             (none.clone(), none.clone(), true),
@@ -71,7 +77,11 @@ mod tests {
             (none.clone(), days(2), false),
             (export(Some(false)), none.clone(), true),
             (export(Some(true)), export(None), true),
-            (none, export(Some(false)), false),
+            (none.clone(), export(Some(false)), false),
+            (rests("c-1"), none.clone(), true),
+            (rests("c-1"), rests("c-1"), true),
+            (rests("c-2"), rests("c-1"), false),
+            (none, rests("c-1"), false),
         ];
         for (new, old, within) in table {
             assert_eq!(new.is_within(&old), within, "{new:?} {old:?}");

@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::{Label, Sensitivity};
 use crate::kind::Kind;
+use crate::learned::Cluster;
 use crate::memory::Draft;
 use crate::mutation::{Mutation, Patch};
+use crate::sensitive::Finding;
 use crate::{GrantId, HoldId, MemoryId, Timestamp};
 
 /// Why something waits.
@@ -23,6 +25,8 @@ pub enum HoldReason {
     Contradiction(MemoryId),
     /// Two sides changed the same thing.
     SyncConflict(MemoryId),
+    /// It has not been of use, or its use went badly.
+    Unhelpful,
 }
 
 /// Where a hold stands.
@@ -62,6 +66,9 @@ pub struct Hold {
     pub mutation: Mutation,
     /// Why it waits.
     pub reason: HoldReason,
+    /// Why it was proposed, where nobody asked for it; never contains text of a memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// What approval would change, against the heads it was judged by.
     pub diff: Vec<DiffLine>,
     /// The heads it was judged by.
@@ -94,6 +101,12 @@ pub struct Hold {
     /// The memory that approval made or changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<MemoryId>,
+    /// What it has in common with others, where decisions on it may be learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+    /// The learned rule that decided it, while no person has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<String>,
 }
 
 /// What a matching rule does.
@@ -108,7 +121,25 @@ pub enum RuleAction {
     Allow,
 }
 
-/// A rule of the owner's over writes. All members that are set must match.
+/// What a rule asks of the privacy that a writer states. All members that are set must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Privacy {
+    /// Whether anything is stated: how long to keep it, whom to show it, which consent it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<bool>,
+    /// Whether it says how long it may be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<bool>,
+    /// Whether it names the consent it rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<bool>,
+    /// An agent it shall be shown to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_with: Option<String>,
+}
+
+/// A rule of the owner's. All members that are set must match. Those that name `recall` among
+/// their operations are about what agents read, all others about what is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
     /// Its name; unique in the vault.
@@ -136,9 +167,40 @@ pub struct Rule {
     /// Words of which one occurs in the text, case folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// Sorts of secrets and personal data of which one is found in the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detects: Vec<Finding>,
+    /// What the writer states about privacy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
     /// Whether it was learned from decisions rather than written.
     #[serde(default)]
     pub learned: bool,
+    /// Whether it is switched off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub off: bool,
+}
+
+impl Rule {
+    /// A rule that matches every write.
+    #[must_use]
+    pub fn new(name: impl Into<String>, action: RuleAction) -> Self {
+        Self {
+            name: name.into(),
+            action,
+            operations: Vec::new(),
+            agent: None,
+            source: None,
+            kind: None,
+            label: None,
+            from_sensitivity: None,
+            words: Vec::new(),
+            detects: Vec::new(),
+            privacy: None,
+            learned: false,
+            off: false,
+        }
+    }
 }
 
 impl Hold {
@@ -150,8 +212,12 @@ impl Hold {
             }
             Mutation::Revise { patch, .. } => **patch = Patch::default(),
             Mutation::Forget { reason, .. } => *reason = None,
-            Mutation::Relabel { .. } | Mutation::Merge { .. } | Mutation::Restore { .. } => {}
+            Mutation::Relabel { .. }
+            | Mutation::Merge { .. }
+            | Mutation::Restore { .. }
+            | Mutation::Disclose { .. } => {}
         }
+        self.cluster = None;
         self.diff.clear();
         self.note = None;
         if self.state == HoldState::Pending {

@@ -16,6 +16,7 @@ pub mod hold;
 pub mod id;
 pub mod job;
 pub mod kind;
+pub mod learned;
 pub mod limits;
 pub mod memory;
 pub mod mutation;
@@ -24,6 +25,7 @@ pub mod profile;
 pub mod provenance;
 pub mod query;
 pub mod scope;
+pub mod sensitive;
 pub mod stream;
 pub mod time;
 

@@ -277,6 +277,10 @@ impl Draft {
     }
 }
 
+fn is_name(text: &str) -> bool {
+    (1..=limits::NAME_BYTES).contains(&text.len())
+}
+
 fn count(path: &str, found: usize, most: usize) -> Result<()> {
     if found > most { Err(Error::too_large(path, most)) } else { Ok(()) }
 }
@@ -396,6 +400,12 @@ impl Content {
         count("relations", self.relations.len(), limits::RELATIONS)?;
         count("provenance.evidence", self.provenance.evidence.len(), limits::EVIDENCE)?;
         count("consent.redact", self.consent.redact.len(), limits::TAGS)?;
+        let shared = self.scope.shared_with.iter().flatten();
+        count("scope.shared_with", shared.clone().count(), limits::TAGS)?;
+        if shared.chain(&self.consent.reference).any(|v| !is_name(v)) {
+            let reason = "each agent and the consent's reference must be 1 to 256 bytes";
+            return Err(Error::invalid("scope.shared_with", reason));
+        }
         let scope = [
             ("scope.user", &self.scope.user),
             ("scope.project", &self.scope.project),
@@ -403,11 +413,11 @@ impl Content {
             ("scope.session", &self.scope.session),
         ];
         for (path, value) in scope {
-            if value.as_ref().is_some_and(|v| v.is_empty() || v.len() > limits::NAME_BYTES) {
+            if value.as_ref().is_some_and(|v| !is_name(v)) {
                 return Err(Error::invalid(path, "must be 1 to 256 bytes"));
             }
         }
-        if self.tags.iter().any(|tag| tag.is_empty() || tag.len() > limits::NAME_BYTES) {
+        if !self.tags.iter().all(|tag| is_name(tag)) {
             return Err(Error::invalid("tags", "each must be 1 to 256 bytes"));
         }
         let unit = [

@@ -192,6 +192,15 @@ pub enum Mutation {
         /// The version to bring back.
         number: u32,
     },
+    /// Let an agent read for a while what a rule keeps from it.
+    Disclose {
+        /// Which.
+        memories: Vec<MemoryId>,
+        /// The rule, by name.
+        rule: String,
+        /// The agent.
+        agent: String,
+    },
 }
 
 impl Mutation {
@@ -205,6 +214,7 @@ impl Mutation {
             Self::Forget { .. } => "forget",
             Self::Merge { .. } => "merge",
             Self::Restore { .. } => "restore",
+            Self::Disclose { .. } => "recall",
         }
     }
 
@@ -216,7 +226,7 @@ impl Mutation {
             Self::Revise { memory, .. }
             | Self::Relabel { memory, .. }
             | Self::Restore { memory, .. } => vec![*memory],
-            Self::Forget { memories, .. } => memories.clone(),
+            Self::Forget { memories, .. } | Self::Disclose { memories, .. } => memories.clone(),
             Self::Merge { canonical, duplicates, .. } => {
                 std::iter::once(*canonical).chain(duplicates.iter().copied()).collect()
             }

@@ -1,5 +1,7 @@
 //! Where a memory belongs inside its vault. The owner is the vault itself.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +73,9 @@ pub struct Scope {
     /// Who may be shown it.
     #[serde(default)]
     pub visibility: Visibility,
+    /// The agents that may be shown it besides its own; absent means whoever holds a grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_with: Option<BTreeSet<String>>,
 }
 
 /// A demand on scopes: each member that is set must be equal.

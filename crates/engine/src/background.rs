@@ -1,11 +1,14 @@
-//! The server's own work: vectors, near-duplicates, retention and lapsed holds.
+//! The server's own work: vectors, near-duplicates, retention, lapsed holds, short-term memory and
+//! proposals to tidy up.
 //!
 //! All of it can be stopped anywhere and taken up again: what is left to do is read from the
 //! vault each time. It runs under system permits and is audited like anyone's deed.
 
+mod care;
 mod duplicates;
+mod pace;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -16,7 +19,7 @@ use yore_domain::audit::Outcome;
 use yore_domain::hold::HoldState;
 use yore_domain::memory::{Cause, Memory, Status};
 use yore_domain::query::Effort;
-use yore_domain::{Result, VaultId};
+use yore_domain::{JobId, Result, VaultId};
 use yore_embed::Transformer;
 use yore_policy::Permit;
 use yore_store::plan::Indexing;
@@ -28,8 +31,10 @@ use crate::engine::{Engine, blocking};
 use crate::ops::indexing;
 use crate::run::Trace;
 
+use self::pace::Pace;
+
 /// The protocol the audit chain names for the server's own work.
-const PROTOCOL: &str = "background";
+pub(crate) const PROTOCOL: &str = "background";
 /// Texts embedded between two looks at the clock.
 const TEXTS: usize = 16;
 /// Memories whose time ran out, per commit.
@@ -42,6 +47,10 @@ const ROUND: Duration = Duration::from_secs(3600);
 pub(crate) struct Work {
     touched: Mutex<BTreeSet<VaultId>>,
     wake: Notify,
+    /// When each vault's short-term memory was looked at, and what came since.
+    paces: Mutex<BTreeMap<VaultId, Pace>>,
+    /// The passes over short-term memory that are under way.
+    pub(crate) passes: Mutex<BTreeSet<JobId>>,
 }
 
 impl Work {
@@ -85,7 +94,8 @@ impl Background {
 }
 
 impl Engine {
-    /// Starts the background work. It takes at most half of one core.
+    /// Starts the background work. It takes at most half of one core. Started twice, it does
+    /// nothing twice.
     #[must_use]
     pub fn start(&self) -> Background {
         let (stop, stopped) = watch::channel(false);
@@ -99,6 +109,11 @@ impl Engine {
             while self.work(vault).await? == Left::More {}
         }
         Ok(())
+    }
+
+    /// Lists the vaults of this server, for its own work.
+    pub async fn vaults(&self) -> Result<Vec<VaultId>> {
+        Ok(self.all_vaults().await?.into_iter().collect())
     }
 
     async fn all_vaults(&self) -> Result<BTreeSet<VaultId>> {
@@ -118,7 +133,13 @@ impl Engine {
             return Ok(Left::More);
         }
         // Only once vectors are there, for they tell duplicates best.
-        self.propose_merges(vault).await
+        if self.propose_merges(vault).await? == Left::More {
+            return Ok(Left::More);
+        }
+        if self.consolidate_when_due(vault).await? == Left::More {
+            return Ok(Left::More);
+        }
+        self.propose_care(vault).await
     }
 
     /// Gives rows the transformer's vector, newest first.
@@ -206,7 +227,7 @@ impl Engine {
 
     /// Commits the server's own work and waits for it, so that the next look sees what was done.
     /// When the vault moved underneath, it is done again.
-    async fn commit_own(
+    pub(crate) async fn commit_own(
         &self,
         permit: &Permit,
         writes: Vec<Write>,
@@ -230,6 +251,11 @@ fn vector(models: &yore_embed::Builtin, row: RowKey, text: &str) -> Write {
 }
 
 async fn run(engine: Engine, mut stopped: watch::Receiver<bool>) {
+    work_until(&engine, &mut stopped).await;
+    engine.consolidate_at_last().await;
+}
+
+async fn work_until(engine: &Engine, stopped: &mut watch::Receiver<bool>) {
     let mut round: Option<Instant> = None;
     loop {
         let mut vaults = std::mem::take(&mut *engine.0.work.touched.lock());
@@ -240,15 +266,18 @@ async fn run(engine: Engine, mut stopped: watch::Receiver<bool>) {
             }
             round = Some(Instant::now());
         }
+        let every = engine.settings().consolidation.every;
+        vaults.extend(engine.0.work.due(engine.now(), every));
         for vault in vaults {
-            if finish(&engine, vault, &mut stopped).await.is_none() {
+            if finish(engine, vault, stopped).await.is_none() {
                 return;
             }
         }
+        let rest = engine.0.work.rest(engine.now(), every).unwrap_or(ROUND).min(ROUND);
         tokio::select! {
             _ = stopped.wait_for(|stop| *stop) => return,
             () = engine.0.work.wake.notified() => {}
-            () = tokio::time::sleep(ROUND) => {}
+            () = tokio::time::sleep(rest) => {}
         }
     }
 }

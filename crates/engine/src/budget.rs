@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use yore_domain::audit::Actor;
 use yore_domain::grant::Verb;
-use yore_domain::{Error, GrantId, Result, Timestamp, VaultId};
+use yore_domain::{Error, Result, Timestamp, VaultId};
 use yore_policy::{Need, Permit};
 
 use crate::engine::Settings;
@@ -24,7 +24,8 @@ enum Meter {
     Recalls,
 }
 
-type Key = (VaultId, Option<GrantId>, Meter);
+/// An agent has one bucket, however many grants it holds.
+type Key = (VaultId, Option<String>, Meter);
 
 /// The buckets of all callers.
 #[derive(Default)]
@@ -45,8 +46,8 @@ impl Budgets {
         need: Need,
         now: Timestamp,
     ) -> Result<()> {
-        let grant = match permit.actor() {
-            Actor::Agent { grant, .. } => Some(grant),
+        let agent = match permit.actor() {
+            Actor::Agent { agent, .. } => Some(agent),
             Actor::Anonymous => None,
             Actor::Owner | Actor::Service { .. } | Actor::System { .. } | Actor::Unknown => {
                 return Ok(());
@@ -59,9 +60,9 @@ impl Budgets {
         } else {
             (Meter::Writes, settings.writes_per_minute)
         };
-        self.take((permit.vault(), grant, meter), most, now)?;
-        if matches!(need.operation, "recall" | "context") {
-            let key = (permit.vault(), grant, Meter::Recalls);
+        self.take((permit.vault(), agent.clone(), meter), most, now)?;
+        if matches!(need.operation, "recall" | "context" | "search") {
+            let key = (permit.vault(), agent, Meter::Recalls);
             self.take(key, settings.recalls_per_minute, now)?;
         }
         Ok(())
@@ -107,7 +108,7 @@ mod tests {
     fn a_bucket_empties_and_fills_again() {
         let (budgets, now) = (Budgets::default(), Timestamp::from_millis(0));
         let key = (VaultId::CATALOG, None, Meter::Reads);
-        let take = |now| budgets.take(key, Some(3), now);
+        let take = |now| budgets.take(key.clone(), Some(3), now);
         for _ in 0..3 {
             assert!(take(now).is_ok());
         }
@@ -118,6 +119,6 @@ mod tests {
         assert!(take(now.plus(Span::seconds(20))).is_err());
         let other = (VaultId::CATALOG, None, Meter::Writes);
         assert!(budgets.take(other, Some(1), now).is_ok(), "another bucket");
-        assert!(budgets.take(key, None, now).is_ok(), "no limit");
+        assert!(budgets.take(key.clone(), None, now).is_ok(), "no limit");
     }
 }

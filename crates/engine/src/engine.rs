@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use yore_domain::grant::Verb;
 use yore_domain::query::Effort;
+use yore_domain::sensitive::Care;
 use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
 use yore_embed::{Builtin, builtin};
 use yore_policy::{Need, Permit, Principal, authorise};
@@ -17,6 +18,7 @@ use crate::background::Work;
 use crate::budget::Budgets;
 use crate::call::Secret;
 use crate::clock::Clock;
+use crate::ops::consolidate::Consolidating;
 
 /// The owner of the one vault of a server that was never told about owners.
 pub const DEFAULT_OWNER: &str = "owner";
@@ -35,6 +37,8 @@ pub struct Settings {
     /// A secret shared with an issuer whose claims carry a MAC instead of a signature. Absent
     /// means that no such claims are taken.
     pub shared_secret: Option<Secret>,
+    /// What is done about secrets and personal data in what is written.
+    pub care: Care,
     /// The server's own DID.
     pub did: String,
     /// Reads a minute that each agent may make; absent means as many as it likes.
@@ -43,6 +47,8 @@ pub struct Settings {
     pub writes_per_minute: Option<u32>,
     /// Recalls a minute that each agent may make, besides the limit on reads.
     pub recalls_per_minute: Option<u32>,
+    /// How short-term memory becomes long-term.
+    pub consolidation: Consolidating,
 }
 
 impl Default for Settings {
@@ -53,10 +59,12 @@ impl Default for Settings {
             audiences: Vec::new(),
             issuers: Vec::new(),
             shared_secret: None,
+            care: Care::Off,
             did: String::new(),
             reads_per_minute: None,
             writes_per_minute: None,
             recalls_per_minute: None,
+            consolidation: Consolidating::default(),
         }
     }
 }

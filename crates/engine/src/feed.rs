@@ -78,6 +78,17 @@ impl Engine {
         })))
     }
 
+    /// Returns the number of the newest change, to the owner: it tells how much happens.
+    pub async fn last_change(&self, call: &Call) -> Result<Seq> {
+        let session = self.enter_again(call, need()).await?;
+        if !session.is_owner() {
+            return Err(Error::forbidden("only the owner learns how much happens"));
+        }
+        let last = self.store().watch(&session.permit).await?;
+        let newest = *last.borrow();
+        Ok(newest)
+    }
+
     /// Returns a call that was believed once, to be made again. A proof of the master key lives
     /// a minute and cannot be revoked, so it is made anew; everything else is looked up again.
     pub(crate) fn renewed(&self, call: &Call) -> Call {
@@ -102,7 +113,7 @@ impl Engine {
         Ok(Seq(self.turned(u64::from_be_bytes(hidden), [3, 2, 1, 0])))
     }
 
-    fn cursor(&self, seq: Seq) -> String {
+    pub(crate) fn cursor(&self, seq: Seq) -> String {
         let hidden = self.turned(seq.0, [0, 1, 2, 3]).to_be_bytes();
         base64url(&[&hidden[..], &self.proof(&hidden)].concat())
     }
@@ -188,7 +199,11 @@ impl Feed {
 }
 
 /// What a subscriber is told of a change, if anything.
-async fn told(session: &Session, snapshot: &dyn Snapshot, change: Change) -> Result<Option<What>> {
+pub(crate) async fn told(
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    change: Change,
+) -> Result<Option<What>> {
     let lens = session.permit.lens();
     let what = change.what;
     if let What::Hold { hold } = &what {

@@ -10,6 +10,7 @@
 //! file of its own under `ops/`.
 
 mod ask;
+mod audit_copy;
 mod background;
 mod budget;
 mod call;
@@ -19,12 +20,14 @@ mod engine;
 mod evidence;
 mod feed;
 pub mod frame;
+mod kept;
 mod mutate;
 pub mod ops;
 mod run;
 mod stated;
 pub mod token;
 
+pub use audit_copy::{Checker, CopyReport, Line, Sealed};
 pub use background::Background;
 pub use call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
 pub use clock::{Clock, FixedClock};
@@ -32,24 +35,41 @@ pub use engine::{DEFAULT_OWNER, Engine, Parts, Settings};
 pub use feed::Event;
 pub use mutate::{Effect, Head, Mutated, Wish};
 pub use ops::DryRun;
+pub use ops::amend::Amendment;
 pub use ops::attach::{Download, Upload};
 pub use ops::audit::AuditQuery;
 pub use ops::batch::{BATCH, Each};
+pub use ops::case::{Case, Changes, FieldChange, FieldValue};
 pub use ops::chain::Chain;
+pub use ops::changes::Since;
+pub use ops::consolidate::{
+    Consolidated, Consolidating, Consolidation, Fate, ScorePart, Scored, WINDOW,
+};
 pub use ops::context::Context;
 pub use ops::converse::Conversed;
+pub use ops::decide_all::{Decided, Which};
+pub use ops::elsewhere::ForgottenElsewhere;
 pub use ops::expire::{Among, Expired};
-pub use ops::export::{CONVERSATIONS, Item};
+pub use ops::export::{CONVERSATIONS, Hands, Item};
 pub use ops::get::Reference;
 pub use ops::grants::{Extension, GrantRequest, Issued, grant_named};
 pub use ops::identify::{Caller, Identity};
-pub use ops::import::Imported;
+pub use ops::import::{Imported, fingerprint};
+pub use ops::neighbours::{HOPS, Neighbour};
 pub use ops::preview::Preview;
 pub use ops::propose::{Proposal, Proposed};
 pub use ops::recall::{Found, Hit, Recalled};
 pub use ops::review::{Decision, Reviewed};
+pub use ops::say::Said;
+pub use ops::search::{Place, Results, Seen, Sought};
+pub use ops::takeout::{Contents, Takeout};
+pub use ops::talk::{Listed, Talk};
 pub use ops::tokens::TokenKind;
 pub use ops::undo::{Undo, Undone};
+pub use ops::vitals::{Drift, Vitals};
+pub use ops::work::Work;
+pub use yore_policy::orders::directs;
 pub use yore_policy::redact::{Viewer, redact};
+pub use yore_rank::promote;
 pub use yore_store::keeper::{Health, Traces, VaultInfo};
-pub use yore_store::snapshot::Census;
+pub use yore_store::snapshot::{Buried, Census};

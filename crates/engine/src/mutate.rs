@@ -1,5 +1,6 @@
 //! Changing memories: facts, judgement, and the plan that follows from the verdict.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
@@ -8,19 +9,22 @@ use serde::{Deserialize, Serialize};
 use yore_domain::audit::{Outcome, Target};
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
-use yore_domain::hold::{Hold, HoldReason, HoldState, Rule};
-use yore_domain::memory::{Content, Memory, Relation, Version};
+use yore_domain::hold::{Hold, HoldReason, HoldState, Rule, RuleAction};
+use yore_domain::kind::Kind;
+use yore_domain::learned::Cluster;
+use yore_domain::memory::{Content, Draft, Memory, Relation, Version};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::Provenance;
 use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
-use yore_policy::{Facts, Need, Permit, Verdict, judge};
+use yore_policy::{Facts, Need, Permit, Unasked, Verdict, careful_labels, judge, learning};
 use yore_store::snapshot::Epochs;
 use yore_store::{Precondition, Snapshot, Write};
 
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::ops::batch::chosen;
-use crate::ops::{self, diff};
+use crate::ops::consolidate::Window;
+use crate::ops::{self, diff, learn};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
 
@@ -152,7 +156,8 @@ impl Act for Mutate {
                     verbs.push(Verb::Derive);
                 }
             }
-            Mutation::Forget { depth: Depth::Erase, .. } => verbs.push(Verb::Erase),
+            // Removing for good is a verb of its own: who may only remove may not write.
+            Mutation::Forget { depth: Depth::Erase, .. } => verbs = vec![Verb::Erase],
             Mutation::Revise { patch, .. } => {
                 let relations = patch.relations.as_deref().unwrap_or_default();
                 if rests(relations, patch.provenance.as_ref()) {
@@ -160,6 +165,7 @@ impl Act for Mutate {
                 }
             }
             Mutation::Merge { .. } => verbs.push(Verb::Derive),
+            Mutation::Disclose { .. } => verbs.push(Verb::Review),
             Mutation::Relabel { .. }
             | Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. }
             | Mutation::Restore { .. } => {}
@@ -186,7 +192,8 @@ impl Act for Mutate {
             | Mutation::Relabel { .. }
             | Mutation::Forget { .. }
             | Mutation::Merge { .. }
-            | Mutation::Restore { .. } => Ok(()),
+            | Mutation::Restore { .. }
+            | Mutation::Disclose { .. } => Ok(()),
         }
     }
 
@@ -214,10 +221,7 @@ impl Act for Mutate {
             let epochs = snapshot.epochs().await?;
             let mut planned = match ground.weigh(mutation, &rules, None).await? {
                 Weighed::Commit(steps) => done(steps),
-                Weighed::Hold(reason, after) => {
-                    let lines = diff::lines(&ground.targets, mutation, after.as_deref());
-                    held(&ground, call, mutation, reason, lines)
-                }
+                Weighed::Hold(waiting) => ground.wait(call, mutation, *waiting).await?,
             };
             engine.note_place(session, chosen(mutation).into_iter().collect()).await?;
             planned.preconditions.push(Precondition::RuleEpoch(epochs.rules));
@@ -227,12 +231,52 @@ impl Act for Mutate {
             Ok(planned)
         })
     }
+
+    fn committed(&self, engine: &Engine, session: &Session) {
+        note_short_term(engine, session, &self.mutation);
+    }
+}
+
+/// Counts what came into short-term memory: a window that is full is looked at soon.
+pub(crate) fn note_short_term(engine: &Engine, session: &Session, mutation: &Mutation) {
+    let settings = &engine.settings().consolidation;
+    if let Mutation::Remember { draft, .. } = mutation
+        && draft.content.kind == Kind::Working
+        && settings.every > Span::ZERO
+    {
+        let window = Window::of(&draft.content.scope);
+        engine.0.work.pushed(session.permit.vault(), window, settings.window);
+    }
 }
 
 /// A judged mutation.
 pub(crate) enum Weighed {
     Commit(Steps),
-    Hold(HoldReason, Option<Box<Content>>),
+    Hold(Box<Waiting>),
+}
+
+/// A mutation that must wait.
+pub(crate) struct Waiting {
+    /// Why.
+    reason: HoldReason,
+    /// What its target would say afterwards.
+    after: Option<Box<Content>>,
+    /// What it has in common with others.
+    cluster: Option<Cluster>,
+    /// The learned rule that would decide it.
+    learned: Option<Rule>,
+}
+
+impl Waiting {
+    /// Why it waits.
+    pub(crate) const fn reason(&self) -> &HoldReason {
+        &self.reason
+    }
+
+    /// Something that waits for no more than one reason.
+    pub(crate) const fn because(reason: HoldReason) -> Self {
+        Self { reason, after: None, cluster: None, learned: None }
+    }
 }
 
 impl Ground<'_> {
@@ -243,6 +287,23 @@ impl Ground<'_> {
         rules: &[Rule],
         approved_by: Option<&str>,
     ) -> Result<Weighed> {
+        let facts = Facts { rules, approved_by, ..Facts::default() };
+        self.weigh_by(mutation, facts).await
+    }
+
+    /// The same for what the server does by itself.
+    pub(crate) async fn weigh_unasked(
+        &self,
+        mutation: &Mutation,
+        rules: &[Rule],
+        unasked: Unasked<'_>,
+    ) -> Result<Weighed> {
+        let facts = Facts { rules, unasked: Some(unasked), ..Facts::default() };
+        self.weigh_by(mutation, facts).await
+    }
+
+    /// Judges by what is known about the asking; what is known about the memories is added.
+    async fn weigh_by(&self, mutation: &Mutation, asking: Facts<'_>) -> Result<Weighed> {
         let after = ops::after(self, mutation).await?;
         if let Some(content) = &after {
             content.validate()?;
@@ -250,15 +311,133 @@ impl Ground<'_> {
         let facts = Facts {
             targets: self.targets.iter().collect(),
             after: after.as_ref(),
-            rules,
             wants_approval: self.wish.approval,
-            approved_by,
+            care: self.engine.settings().care,
+            ..asking
         };
         match judge(self.permit, mutation, &facts, self.now) {
             Verdict::Refuse(error) => Err(error),
-            Verdict::Hold(reason) => Ok(Weighed::Hold(reason, after.map(Box::new))),
-            Verdict::Commit => Ok(Weighed::Commit(ops::steps(self, mutation, after).await?)),
+            Verdict::Hold(reason) => {
+                let cluster = learning::cluster(self.permit, mutation, &facts);
+                let name = cluster.as_ref().map(learn::rule_name);
+                let learned =
+                    name.and_then(|name| learning::decides(facts.rules, &name, mutation, &facts));
+                let learned = learned.cloned();
+                let after = after.map(Box::new);
+                let waiting = Waiting { reason, after, cluster, learned };
+                Ok(Weighed::Hold(Box::new(waiting)))
+            }
+            Verdict::Commit => {
+                // Judged is what the caller wrote; the labels are the server's own.
+                let after = after.map(|content| self.labelled(&content).into_owned());
+                let mutation = match mutation {
+                    Mutation::Remember { draft, id } => match self.labelled(&draft.content) {
+                        Cow::Borrowed(_) => Cow::Borrowed(mutation),
+                        Cow::Owned(content) => {
+                            let draft = Box::new(Draft { content, ..(**draft).clone() });
+                            Cow::Owned(Mutation::Remember { draft, id: *id })
+                        }
+                    },
+                    Mutation::Revise { .. }
+                    | Mutation::Relabel { .. }
+                    | Mutation::Forget { .. }
+                    | Mutation::Merge { .. }
+                    | Mutation::Restore { .. }
+                    | Mutation::Disclose { .. } => Cow::Borrowed(mutation),
+                };
+                Ok(Weighed::Commit(ops::steps(self, &mutation, after).await?))
+            }
         }
+    }
+
+    /// The plan of a mutation that waits, unless a learned rule decides it.
+    async fn wait(
+        &self,
+        call: &Call,
+        mutation: &Mutation,
+        mut waiting: Waiting,
+    ) -> Result<Planned<Mutated>> {
+        let learned = waiting.learned.take();
+        let hold = self.hold(call, mutation, waiting);
+        match learned {
+            Some(rule) if learn::threshold(self.snapshot).await?.is_some() => {
+                self.settle(mutation, hold, &rule).await
+            }
+            Some(_) | None => Ok(self.held(hold)),
+        }
+    }
+
+    /// The plan of a mutation that a learned rule decides. It is carried out as its caller's own,
+    /// so that nothing happens that the caller's grant does not allow.
+    async fn settle(
+        &self,
+        mutation: &Mutation,
+        mut hold: Hold,
+        rule: &Rule,
+    ) -> Result<Planned<Mutated>> {
+        hold.decided = Some(self.now);
+        hold.learned = Some(rule.name.clone());
+        let mut planned = match rule.action {
+            RuleAction::Allow => {
+                let by = format!("rule {}", rule.name);
+                let Weighed::Commit(steps) = self.weigh(mutation, &[], Some(&by)).await? else {
+                    return Err(Error::conflict("an approved operation was held again"));
+                };
+                let mut planned = done(steps);
+                hold.state = HoldState::Approved;
+                hold.outcome = planned.output.memories.first().map(|head| head.memory);
+                let id = hold.id.to_string();
+                planned.writes.push(Write::Hold(Box::new(hold)));
+                planned.trace = planned.trace.with("hold", id);
+                planned
+            }
+            RuleAction::Refuse | RuleAction::Hold => {
+                hold.state = HoldState::Rejected;
+                self.held(hold)
+            }
+        };
+        planned.trace = planned.trace.with("rule", rule.name.clone());
+        Ok(planned)
+    }
+
+    /// The hold in which a mutation waits.
+    pub(crate) fn hold(&self, call: &Call, mutation: &Mutation, waiting: Waiting) -> Hold {
+        let Waiting { reason, after, cluster, learned: _ } = waiting;
+        Hold {
+            diff: diff::lines(&self.targets, mutation, after.as_deref()),
+            judged: self.targets.iter().map(|t| (t.head.memory, t.head.number)).collect(),
+            agent: self.writer.clone(),
+            grant: self.permit.principal().grants().first().map(|grant| grant.id),
+            cluster,
+            ..new_hold(call, mutation.clone(), reason, self.now)
+        }
+    }
+
+    /// The plan of an operation that waits.
+    pub(crate) fn held(&self, hold: Hold) -> Planned<Mutated> {
+        let id = hold.id;
+        let mut planned = Planned::done(
+            Mutated { effect: Effect::Unchanged, memories: Vec::new() },
+            vec![Write::Hold(Box::new(hold))],
+        );
+        planned.outcome = Outcome::Held { hold: id };
+        planned.trace.targets = self
+            .targets
+            .iter()
+            .map(|t| Target { memory: t.head.memory, number: Some(t.head.number), digest: None })
+            .collect();
+        planned
+    }
+
+    /// Content with the labels of what is found in it.
+    pub(crate) fn labelled<'b>(&self, content: &'b Content) -> Cow<'b, Content> {
+        let labels = careful_labels(self.engine.settings().care, content);
+        if labels.is_empty() {
+            return Cow::Borrowed(content);
+        }
+        let mut content = content.clone();
+        content.governance.labels.extend(labels);
+        Cow::Owned(content)
     }
 
     /// The one target of a mutation that has one.
@@ -307,43 +486,33 @@ pub(crate) fn done(steps: Steps) -> Planned<Mutated> {
     planned
 }
 
-/// The plan of an operation that waits.
-pub(crate) fn held(
-    ground: &Ground<'_>,
+/// A hold that nobody has decided, of nobody in particular.
+pub(crate) fn new_hold(
     call: &Call,
-    mutation: &Mutation,
+    mutation: Mutation,
     reason: HoldReason,
-    lines: Vec<yore_domain::hold::DiffLine>,
-) -> Planned<Mutated> {
-    let principal = ground.permit.principal();
-    let hold = Hold {
+    now: Timestamp,
+) -> Hold {
+    Hold {
         id: HoldId::random(),
-        mutation: mutation.clone(),
+        mutation,
         reason,
-        diff: lines,
-        judged: ground.targets.iter().map(|t| (t.head.memory, t.head.number)).collect(),
-        agent: ground.writer.clone(),
-        grant: principal.grants().first().map(|grant| grant.id),
+        reasoning: None,
+        diff: Vec::new(),
+        judged: Vec::new(),
+        agent: None,
+        grant: None,
         protocol: call.protocol.to_owned(),
-        asked: ground.now,
-        expires: Some(ground.now.plus(HOLD_LIFE)),
+        asked: now,
+        expires: Some(now.plus(HOLD_LIFE)),
         state: HoldState::Pending,
         decided_by: None,
         decided: None,
         note: None,
         outcome: None,
-    };
-    let mut planned = Planned::done(
-        Mutated { effect: Effect::Unchanged, memories: Vec::new() },
-        vec![Write::Hold(Box::new(hold.clone()))],
-    );
-    planned.outcome = Outcome::Held { hold: hold.id };
-    planned.trace.targets = ground
-        .targets
-        .iter()
-        .map(|t| Target { memory: t.head.memory, number: Some(t.head.number), digest: None })
-        .collect();
-    planned
+        cluster: None,
+        learned: None,
+    }
 }
 
 /// Whether content rests on other memories, which needs its own verb.

@@ -1,12 +1,19 @@
 //! One file per operation. Mutations are planned here; everything else runs by itself.
 
+pub mod amend;
 pub mod attach;
 pub mod audit;
 pub mod batch;
+pub mod begin;
+pub mod case;
 pub mod chain;
+pub mod changes;
+pub mod consolidate;
 pub mod context;
 pub mod converse;
+pub mod decide_all;
 pub(crate) mod diff;
+mod disclose;
 pub mod elsewhere;
 pub mod expire;
 pub mod export;
@@ -14,12 +21,17 @@ pub mod feedback;
 mod forget;
 pub mod get;
 pub mod grants;
+pub mod hold_talk;
 pub mod identify;
 pub mod import;
 pub mod keep;
+pub(crate) mod learn;
+mod ledger;
 pub mod list;
 pub mod locate;
+pub(crate) mod many;
 mod merge;
+pub mod neighbours;
 pub mod preview;
 mod prior;
 pub mod profile;
@@ -33,9 +45,15 @@ mod restore;
 pub mod review;
 mod revise;
 pub mod rules;
+pub mod say;
+pub mod search;
 mod shown;
+pub mod takeout;
+pub mod talk;
 pub mod tokens;
 pub mod undo;
+pub mod vitals;
+pub mod work;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,7 +83,7 @@ pub(crate) async fn after(ground: &Ground<'_>, mutation: &Mutation) -> Result<Op
         Mutation::Relabel { change, .. } => Ok(Some(relabel::after(ground.target()?, change))),
         Mutation::Restore { number, .. } => restore::after(ground, *number).await.map(Some),
         Mutation::Merge { strategy, .. } => merge::after(ground, *strategy),
-        Mutation::Remember { .. } | Mutation::Forget { .. } => Ok(None),
+        Mutation::Remember { .. } | Mutation::Forget { .. } | Mutation::Disclose { .. } => Ok(None),
     }
 }
 
@@ -82,5 +100,6 @@ pub(crate) async fn steps(
         Mutation::Forget { depth, .. } => forget::steps(ground, *depth),
         Mutation::Merge { strategy, .. } => merge::steps(ground, *strategy, after),
         Mutation::Restore { number, .. } => restore::steps(ground, *number, after).await,
+        Mutation::Disclose { rule, agent, .. } => disclose::steps(ground, rule, agent).await,
     }
 }

@@ -16,6 +16,7 @@ use yore_store::{CommitError, Durability, Plan, Precondition, Snapshot, Write};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::evidence::Unknown;
+use crate::kept::Kept;
 
 /// How often facts and judgement are repeated when the vault moved underneath.
 const ATTEMPTS: usize = 3;
@@ -25,6 +26,8 @@ const ATTEMPTS: usize = 3;
 pub(crate) struct Session {
     pub(crate) permit: Permit,
     pub(crate) now: Timestamp,
+    /// What the owner's rules keep from it, once it reads.
+    pub(crate) kept: Kept,
 }
 
 impl Session {
@@ -122,6 +125,9 @@ pub(crate) trait Act: Serialize + Send + Sync {
         snapshot: &'a dyn Snapshot,
         attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Self::Output>>>;
+
+    /// Notes that it is committed, for work that follows from it.
+    fn committed(&self, _engine: &Engine, _session: &Session) {}
 }
 
 /// Whether a plan is made for the first time, or again because something had moved.
@@ -231,6 +237,12 @@ impl<T> Planned<T> {
         }
     }
 
+    /// The same with another answer.
+    pub(crate) fn map<U>(self, output: U) -> Planned<U> {
+        let Self { writes, preconditions, outcome, trace, .. } = self;
+        Planned { output, writes, preconditions, outcome, trace }
+    }
+
     /// The same with a trace.
     pub(crate) fn traced(mut self, trace: Trace) -> Self {
         self.trace = trace;
@@ -268,7 +280,7 @@ impl Engine {
                         Spending::Nothing => Ok(()),
                     };
                     match spent {
-                        Ok(()) => return Ok(Session { permit, now }),
+                        Ok(()) => return Ok(Session { permit, now, kept: Kept::default() }),
                         Err(error) => (evidence.vault, principal.actor(), error),
                     }
                 }
@@ -309,10 +321,11 @@ impl Engine {
 
     /// Runs an operation that only looks.
     pub(crate) async fn read<R: Read>(&self, call: &Call, op: &R) -> Result<R::Output> {
-        let session = self.enter(call, op.need()).await?;
+        let mut session = self.enter(call, op.need()).await?;
         let looked = async {
             op.validate()?;
             let snapshot = self.store().snapshot(&session.permit).await?;
+            session.kept = Kept::of(&session, &*snapshot).await?;
             op.read(self, &session, &*snapshot).await
         };
         let looked = looked.await;
@@ -339,7 +352,7 @@ impl Engine {
         } else {
             vec![Write::Used { memories: used, at: session.now }]
         };
-        let Session { permit, now } = session;
+        let Session { permit, now, .. } = session;
         let draft = self.draft(call, permit.actor(), permit.operation(), *now, outcome, trace);
         self.record(permit, draft, writes).await;
         result
@@ -352,7 +365,7 @@ impl Engine {
             Ok(output) => Ok(output),
             Err(error @ Error::Held { .. }) => Err(error),
             Err(error) => {
-                let Session { permit, now } = &session;
+                let Session { permit, now, .. } = &session;
                 let outcome = refusal(&error);
                 let (actor, operation) = (permit.actor(), permit.operation());
                 let draft = self.draft(call, actor, operation, *now, outcome, Trace::default());
@@ -362,9 +375,23 @@ impl Engine {
         }
     }
 
+    /// Says what an operation would do. Nothing is written but the audit entry.
+    pub(crate) async fn rehearse<A: Act>(&self, call: &Call, op: &A) -> Result<A::Output> {
+        let session = self.enter(call, op.need()).await?;
+        let weighed = async {
+            op.validate()?;
+            let snapshot = self.store().snapshot(&session.permit).await?;
+            let planned = op.plan(self, call, &session, &*snapshot, Attempt::Again).await?;
+            let trace = Trace { detail: planned.trace.detail, ..Trace::default() };
+            Ok((planned.output, trace.with("dry_run", true)))
+        };
+        let weighed = weighed.await;
+        self.leave(call, &session, weighed).await
+    }
+
     async fn carry_out<A: Act>(&self, call: &Call, session: &Session, op: &A) -> Result<A::Output> {
         op.validate()?;
-        let Session { permit, now } = session;
+        let Session { permit, now, .. } = session;
         let caller = caller_of(&permit.actor());
         let fingerprint = match &call.operation {
             Some(_) => fingerprint(permit.operation(), op)?,
@@ -409,6 +436,7 @@ impl Engine {
             };
             match self.store().commit(permit, plan).await {
                 Ok(_) => {
+                    op.committed(self, session);
                     self.0.work.touch(permit.vault());
                     return match held {
                         Some(hold) => Err(Error::Held { hold }),

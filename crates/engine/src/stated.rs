@@ -32,7 +32,8 @@ pub(crate) fn stated<'a>(
         Mutation::Relabel { .. }
         | Mutation::Forget { .. }
         | Mutation::Merge { .. }
-        | Mutation::Restore { .. } => Cow::Borrowed(mutation),
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => Cow::Borrowed(mutation),
     }
 }
 

@@ -1,7 +1,7 @@
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::memory::Draft;
-use yore_domain::{GrantId, HoldId, JobId, MemoryId, Seq};
-use yore_engine::{AuditQuery, Decision, Reference};
+use yore_domain::{GrantId, HoldId, JobId, MemoryId, Seq, Span};
+use yore_engine::{AuditQuery, Checker, Decision, Line, Reference, Sealed};
 
 use crate::support::{Vault, recall, refused};
 
@@ -37,6 +37,10 @@ async fn every_refusal_leaves_an_entry() {
         "grant.revoke": engine.revoke_grant(&mute, GrantId::random());
         "token.list": engine.tokens(&mute);
         "rule.list": engine.rules(&mute);
+        "rule.switch": engine.switch_rule(&mute, "x".into(), true);
+        "rule.learn": engine.set_learning(&mute, Some(5));
+        "rule.learning": engine.learning(&mute);
+        "hold": engine.case(&mute, HoldId::random());
         "approve": engine.review(&mute, HoldId::random(), Decision::Approve, None);
         "census": engine.census(&mute);
         "check": engine.check(&mute, false);
@@ -45,6 +49,7 @@ async fn every_refusal_leaves_an_entry() {
         "job.show": engine.job(&mute, JobId::random());
         "legal-hold": engine.legal_hold(&mute, memory, true);
         "audit.verify": engine.verify_audit(&mute);
+        "audit.seal": engine.seal_audit(&mute);
         "subscribe": engine.subscribe(&mute, None);
         "conversations": engine.conversations(&mute, Default::default(), page());
         "get": engine.get(&vault.owner(), Reference::Memory(memory));
@@ -76,4 +81,60 @@ async fn the_chain_verifies_and_can_be_asked() {
     assert!(newest[0].seq > touched[0].seq);
     let all = vault.audit().await;
     assert!(all.iter().all(|entry| entry.seq > Seq(0)));
+}
+
+/// The whole chain with its seal, as lines.
+async fn copied(vault: &Vault) -> Vec<Line> {
+    let sealed = vault.engine.seal_audit(&vault.owner()).await.unwrap();
+    let before = Some(Seq(sealed.checkpoint.seq.0 + 1));
+    let query = AuditQuery { limit: 1000, before, ..AuditQuery::default() };
+    let entries = vault.engine.audit(&vault.owner(), query).await.unwrap();
+    entries
+        .into_iter()
+        .map(|entry| Line::Entry(Box::new(entry)))
+        .chain([Line::Sealed(sealed)])
+        .collect()
+}
+
+fn faults(lines: Vec<Line>) -> usize {
+    let mut checker = Checker::default();
+    // A copy goes through a file.
+    for line in lines {
+        checker.line(serde_json::from_str(&serde_json::to_string(&line).unwrap()).unwrap());
+    }
+    checker.finish().faults.len()
+}
+
+#[tokio::test]
+async fn mw_203_a_signed_copy_of_the_audit_chain_shows_every_change() {
+    let vault = Vault::new().await;
+    for number in 0..5 {
+        vault.holds(Draft::text(format!("fact {number}"))).await;
+        vault.texts(&vault.owner(), "fact").await;
+    }
+    let lines = copied(&vault).await;
+    assert!(lines.len() > 10);
+    assert_eq!(faults(lines.clone()), 0);
+    assert_eq!(faults(lines[4..].to_vec()), 0, "a later part stands for itself");
+    let mut cut = lines.clone();
+    cut.remove(lines.len() - 2);
+    assert_ne!(faults(cut), 0, "the tail is cut off");
+    let mut gap = lines.clone();
+    gap.remove(3);
+    assert_ne!(faults(gap), 0);
+    assert_ne!(faults(lines[..lines.len() - 1].to_vec()), 0, "unsigned");
+    let mut changed = lines.clone();
+    if let Line::Entry(entry) = &mut changed[2] {
+        entry.draft.operation = "nothing".into();
+    }
+    assert_ne!(faults(changed), 0);
+    let mut forged = lines.clone();
+    if let Some(Line::Sealed(Sealed { checkpoint, .. })) = forged.last_mut() {
+        checkpoint.at = checkpoint.at.plus(Span::seconds(1));
+    }
+    assert_ne!(faults(forged), 0, "the time is signed, too");
+    let other = copied(&Vault::new().await).await;
+    let mut swapped = lines[..lines.len() - 1].to_vec();
+    swapped.extend(other.last().cloned());
+    assert_ne!(faults(swapped), 0);
 }

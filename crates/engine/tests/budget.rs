@@ -1,10 +1,10 @@
 use yore_domain::memory::Draft;
-use yore_domain::{Error, Span};
+use yore_domain::{AgentId, Error, Span};
 
 use crate::support::{Vault, recall, refused};
 
 #[tokio::test]
-async fn an_agent_that_asks_too_often_waits() {
+async fn mw_204_an_agent_that_asks_too_often_waits() {
     let vault = Vault::with(|settings| {
         settings.reads_per_minute = Some(5);
         settings.recalls_per_minute = Some(2);
@@ -24,8 +24,11 @@ async fn an_agent_that_asks_too_often_waits() {
     let sixth = vault.engine.count(&agent.call, Default::default()).await;
     assert!(matches!(sixth, Err(Error::RateLimited { .. })));
     assert!(vault.remember(&agent.call, Draft::text("one")).await.is_ok(), "another bucket");
-    let other = vault.agent(|_| {}).await;
-    assert!(vault.engine.recall(&other.call, recall("tea")).await.is_ok(), "another grant");
+    let again = vault.agent(|_| {}).await;
+    let fourth = vault.engine.recall(&again.call, recall("tea")).await;
+    assert!(matches!(fourth, Err(Error::RateLimited { .. })), "another grant of the same agent");
+    let other = vault.agent(|grant| grant.agent = AgentId::new("planner").unwrap()).await;
+    assert!(vault.engine.recall(&other.call, recall("tea")).await.is_ok(), "another agent");
     for _ in 0..20 {
         assert!(vault.engine.count(&vault.owner(), Default::default()).await.is_ok(), "the owner");
     }

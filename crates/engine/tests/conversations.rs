@@ -9,7 +9,7 @@ use yore_engine::Proposal;
 
 use crate::support::{NOW, Vault, label, refused, under};
 
-fn conversation(name: &str) -> Conversation {
+pub(crate) fn conversation(name: &str) -> Conversation {
     Conversation {
         id: ConversationId::random(),
         title: None,
@@ -26,7 +26,7 @@ fn conversation(name: &str) -> Conversation {
     }
 }
 
-fn message(text: &str) -> Message {
+pub(crate) fn message(text: &str) -> Message {
     Message {
         id: MessageId::random(),
         role: Role::User,
@@ -122,7 +122,7 @@ async fn erased_words_are_gone_from_the_disk() {
     assert!(found.found.is_empty(), "{found:?}");
     let found = vault.engine.traces(&owner, "we keep these".into()).await.unwrap();
     assert!(!found.found.is_empty(), "the search finds what is there");
-    assert_eq!(vault.engine.erase_conversation(&owner, talk.id).await.unwrap(), 1);
+    assert_eq!(vault.engine.erase_conversation(&owner, talk.id, Vec::new()).await.unwrap(), 1);
     let gone = vault.engine.conversation(&owner, talk.id).await;
     assert!(matches!(gone, Err(Error::NotFound)));
 }
@@ -214,7 +214,7 @@ async fn an_agent_names_only_attachments_it_sees_or_brought() {
     let page = PageRequest { limit: 10, ..PageRequest::default() };
     let talks = vault.engine.conversations(&owner, Filter::default(), page);
     for (talk, _) in talks.await.unwrap().items {
-        vault.engine.erase_conversation(&owner, talk.id).await.unwrap();
+        vault.engine.erase_conversation(&owner, talk.id, Vec::new()).await.unwrap();
     }
     assert!(traces().await.is_empty(), "{}", said.conversation);
 }

@@ -149,16 +149,9 @@ async fn each_item_of_a_batch_is_judged_by_itself() {
     let vault = Vault::new().await;
     let known = vault.holds(Draft::text("already said")).await;
     let rule = Rule {
-        name: "ask".into(),
-        action: RuleAction::Hold,
-        operations: vec![],
         agent: Some("scheduler".into()),
-        source: None,
-        kind: None,
-        label: None,
-        from_sensitivity: None,
         words: vec!["cheese".into()],
-        learned: false,
+        ..Rule::new("ask", RuleAction::Hold)
     };
     vault.engine.put_rule(&vault.owner(), rule).await.unwrap();
     let agent = vault.agent(|_| {}).await;

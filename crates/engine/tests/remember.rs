@@ -2,6 +2,7 @@ use yore_domain::Error;
 use yore_domain::audit::{Actor, Outcome};
 use yore_domain::memory::Draft;
 use yore_domain::mutation::{Depth, Mutation, Patch};
+use yore_domain::sensitive::Care;
 use yore_domain::{MemoryId, Span};
 use yore_engine::{Call, Effect, Reference, Wish};
 
@@ -144,4 +145,27 @@ async fn names_find_what_they_were_given_to() {
     let found = vault.engine.get(&vault.owner(), Reference::parse("tea")).await.unwrap();
     assert_eq!(found.head.memory, id);
     assert_eq!(Reference::parse(&id.to_string()), Reference::Memory(id));
+}
+
+#[tokio::test]
+async fn secrets_are_labelled_or_held_as_the_operator_wants() {
+    let said = || Draft::text("the card is 4111 1111 1111 1111");
+    let label = yore_domain::sensitive::Finding::Card.label();
+    for care in [Care::Off, Care::Label, Care::Hold] {
+        let vault = Vault::with(|settings| settings.care = care).await;
+        let own = vault.holds(said()).await;
+        let own = vault.engine.get(&vault.owner(), Reference::Memory(own)).await.unwrap();
+        let labelled = own.head.content.governance.labels.contains(&label);
+        assert_eq!(labelled, care != Care::Off, "{care:?}");
+        // Said again it is the same memory, labels or not.
+        let again = vault.remember(&vault.owner(), said()).await.unwrap();
+        assert_eq!(again.memories[0].memory, own.head.memory, "{care:?}");
+        let agent = vault.agent(|_| {}).await;
+        let mut other = said();
+        other.content.tags = vec!["x".into()];
+        other.content.body.text.push_str(", I think");
+        let written = vault.remember(&agent.call, other).await;
+        assert_eq!(matches!(written, Err(Error::Held { .. })), care == Care::Hold, "{care:?}");
+        vault.remember(&agent.call, Draft::text("likes tea")).await.unwrap();
+    }
 }

@@ -8,18 +8,7 @@ use yore_engine::{Call, Decision};
 use crate::support::{Vault, refused};
 
 fn hold_everything() -> Rule {
-    Rule {
-        name: "ask me".into(),
-        action: RuleAction::Hold,
-        operations: vec![],
-        agent: None,
-        source: None,
-        kind: None,
-        label: None,
-        from_sensitivity: None,
-        words: vec![],
-        learned: false,
-    }
+    Rule::new("ask me", RuleAction::Hold)
 }
 
 async fn held(vault: &Vault, call: &Call, text: &str) -> yore_domain::HoldId {

@@ -15,6 +15,7 @@ use yore_engine::{
     AuditQuery, Call, Engine, FixedClock, GrantRequest, Mutated, Parts, Secret, Settings,
     TokenKind, Wish, token,
 };
+use yore_store::Store;
 use yore_store_sqlite::{Cost, MasterKey, Options, SqliteStore};
 use zeroize::Zeroizing;
 
@@ -40,6 +41,14 @@ impl Vault {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::over(change, |store| Arc::new(store)).await
+    }
+
+    /// The same with something between the engine and the store.
+    pub(crate) async fn over(
+        change: impl FnOnce(&mut Settings),
+        between: impl FnOnce(SqliteStore) -> Arc<dyn Store>,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let mut options = Options::new(directory.path(), MasterKey::passphrase("open sesame"));
         options.cost = Cost::Least;
@@ -48,7 +57,7 @@ impl Vault {
         let mut settings = Settings { strict_audit: true, ..Settings::default() };
         change(&mut settings);
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
+            store: between(store.clone()),
             keeper: Arc::new(store),
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),

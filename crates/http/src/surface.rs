@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use yore_engine::Engine;
 use yore_engine::dialect::Registry;
+use yore_engine::{Call, Engine};
 
 /// How much one request may be and take.
 #[derive(Clone, Copy, Debug)]
@@ -52,5 +52,14 @@ impl Surface {
     #[must_use]
     pub fn new(engine: Engine, registry: Arc<Registry>) -> Self {
         Self { engine, registry, limits: Limits::default(), stop: CancellationToken::new() }
+    }
+
+    /// How many bytes of a body are taken in where an operation takes so many: never more than
+    /// a plain body's from a stranger, who would else fill the memory without a credential.
+    pub async fn taken(&self, call: &Call, bytes: usize) -> usize {
+        if bytes <= self.limits.body || self.engine.believes(call).await {
+            return bytes;
+        }
+        self.limits.body
     }
 }

@@ -5,36 +5,53 @@
 //! in the vault's words, so that no store can show what a grant or consent hides. What only
 //! another store has counts as what is remembered here, and is shown to whoever would see that.
 
+mod follow;
+mod keep;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Mutex;
-use yore_domain::class::Sensitivity;
-use yore_domain::grant::Verb;
 use yore_domain::memory::Draft;
 use yore_domain::{Error, MemoryId, Result, limits};
 use yore_engine::Call;
-use yore_router::deliver::{Caller, Delivered, Delivery};
-use yore_router::fuse::{Fusion as Fused, Lane};
+use yore_router::deliver::{Caller, Delivery};
+use yore_router::fuse::{self, Fusion as Fused, Lane, Link};
 use yore_router::{
-    Ask, Capability, Depth, Question, Record, Router, RouterHealth, Slot, Type as Kind, Whose,
+    ANCHORS, Ask, Options, Record, Report, Router, RouterHealth, Slot, Type as Kind, Whose,
 };
 
+use crate::filter::Narrowed;
+use crate::map::id;
+use crate::rows::ENTITY;
 use crate::speaker::Speaker;
-use crate::wire::{Fusion, Hit, Object, Recall, Remember, StoreCount, Type};
+use crate::wire::{Answered, Fusion, Hit, Recall, StoreStatus, Type};
 use crate::{Memorywire, STORE};
 
 /// How many times more is asked for than the caller wants.
 const MORE: usize = 4;
-/// How often it is looked whether a delivery has arrived.
-const LOOK: Duration = Duration::from_millis(5);
 /// For how long what is known of the stores is fresh.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long nothing must come before a repair has seen everything.
-const QUIET: Duration = Duration::from_millis(500);
+
+/// A recall on its way through the stores.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    call: &'a Call,
+    speaker: &'a Speaker,
+    request: &'a Recall,
+    ask: &'a Ask,
+    stores: Option<&'a Stores>,
+}
+
+/// What the vault and the stores beside it answer together.
+#[derive(Debug)]
+pub(crate) struct Together {
+    pub(crate) hits: Vec<Hit>,
+    /// How each store did, the vault first.
+    pub(crate) stores: Vec<StoreStatus>,
+}
 
 /// The stores beside the vault, and the way to them.
 #[derive(Clone)]
@@ -99,64 +116,64 @@ impl Memorywire {
         Ok(std::iter::once(STORE.to_owned()).chain(others).collect())
     }
 
-    /// How many answers the vault is asked for: with other stores, what they have may push some
-    /// of them out and lift others.
-    pub(crate) fn wanted(&self, k: usize) -> usize {
-        if self.stores.is_some() { (k * MORE).min(limits::RESULTS) } else { k }
+    /// How many answers the vault is asked for: where others or relations may lift some and push
+    /// some out, more than are wanted.
+    pub(crate) fn wanted(&self, request: &Recall) -> usize {
+        let k = request.k as usize;
+        let more = self.stores.is_some() || request.hops > 0;
+        if more { (k * MORE).min(limits::RESULTS) } else { k }
     }
 
     /// Asks the other stores and makes one list of theirs and the vault's.
-    pub(crate) async fn fused(
+    pub(crate) async fn together(
         &self,
         call: &Call,
         speaker: &Speaker,
         request: &Recall,
         own: Vec<Hit>,
-    ) -> Result<Vec<Hit>> {
-        let most = request.k as usize;
-        let Some(stores) = self.beside(call).await? else {
-            let mut own = own;
-            own.truncate(most);
-            return Ok(own);
-        };
-        let whose = Whose { agent: speaker.agent.clone(), user: request.user_id.clone() };
-        let now = self.engine.now().millis();
-        let mut question = Question::new(whose, &request.query, self.wanted(most), now);
-        question.types = request.types.iter().flatten().copied().map(kind).collect();
-        question.filter = request.filter.clone().unwrap_or_default();
-        if let Some(days) = request.fresher_than_days {
-            question = question.fresher_than_days(days);
+    ) -> Result<Together> {
+        let stores = self.beside(call).await?;
+        if stores.is_none() && request.hops == 0 {
+            return Ok(alone(request, own));
         }
-        let ask =
-            Ask { question, fusion: Some(fusion(request.fusion)), quorum: 1, hops: request.hops };
-        let (mut theirs, _) = stores.router.gather(&ask).await.map_err(refused)?;
-        let mut own: BTreeMap<String, Hit> =
-            own.into_iter().map(|hit| (hit.id.clone(), hit)).collect();
-        let unknown: BTreeSet<&str> = theirs
-            .iter()
-            .flat_map(|lane| &lane.hits)
-            .map(|(record, _)| record.id.as_str())
-            .filter(|id| !own.contains_key(*id))
-            .collect();
-        let strangers = self.strangers(call, stores, &speaker.agent, &unknown).await?;
-        // What may not be shown must not be weighed either.
+        let mut ask = Ask::new(self.question(request, self.wanted(request)));
+        ask.fusion = Some(fusion(request.fusion));
+        (ask.quorum, ask.hops) = (request.quorum_k as usize, request.hops);
+        let (mut theirs, reports) = match stores {
+            Some(stores) => stores.router.gather(&ask).await.map_err(refused)?,
+            None => (Vec::new(), Vec::new()),
+        };
+        let strangers = match stores {
+            Some(stores) => {
+                let ids = theirs.iter().flat_map(|lane| &lane.hits).map(|(found, _)| &*found.id);
+                let unknown = ids.filter(|id| !own.iter().any(|hit| hit.id == *id)).collect();
+                self.strangers(call, stores, &speaker.agent, &unknown).await?
+            }
+            None => BTreeSet::new(),
+        };
+        // What may not be shown must not be weighed either, and who tells of a memory of the
+        // vault's something else than the vault does tells nothing of it.
+        let hashes: BTreeMap<&str, String> =
+            own.iter().map(|hit| (hit.id.as_str(), record(hit).hash())).collect();
         for lane in &mut theirs {
-            lane.hits.retain_mut(|(found, _)| match own.get(&found.id) {
-                Some(hit) => {
-                    *found = record(hit);
-                    true
-                }
+            lane.hits.retain(|(found, _)| match hashes.get(found.id.as_str()) {
+                Some(hash) => found.hash() == *hash,
                 None => strangers.contains(&found.id),
             });
         }
+        let statuses = statuses(own.len(), &reports, &theirs);
         let lane = Lane {
             store: STORE.to_owned(),
             weight: 1.0,
-            hits: best_first(&own).iter().map(|hit| (record(hit), hit.score)).collect(),
+            hits: own.iter().map(|hit| (record(hit), hit.score)).collect(),
         };
-        let lanes = std::iter::once(lane).chain(theirs).collect();
+        let lanes: Vec<Lane> = std::iter::once(lane).chain(theirs).collect();
+        let asking = Asking { call, speaker, request, ask: &ask, stores };
+        let settled = self.settled(asking, &own, &lanes).await?;
+        let mut own: BTreeMap<String, Hit> =
+            own.into_iter().map(|hit| (hit.id.clone(), hit)).collect();
         let mut hits = Vec::new();
-        for found in stores.router.settle(&ask, lanes).await {
+        for found in settled {
             let mut shown = match own.remove(&found.record.id) {
                 Some(shown) => shown,
                 None if strangers.contains(&found.record.id) => foreign(found.record, found.stores),
@@ -165,8 +182,62 @@ impl Memorywire {
             (shown.score, shown.supporting) = (found.score, found.supporting);
             hits.push(shown);
         }
-        hits.truncate(most);
+        hits.truncate(request.k as usize);
+        Ok(Together { hits, stores: statuses })
+    }
+
+    /// One list of several, lifted by what is known of relations. Where nobody stands beside the
+    /// vault, its own scores stand.
+    async fn settled(
+        &self,
+        asking: Asking<'_>,
+        own: &[Hit],
+        lanes: &[Lane],
+    ) -> Result<Vec<fuse::Hit>> {
+        let ask = asking.ask;
+        let mut hits = match asking.stores {
+            Some(stores) => stores.router.fused(ask, lanes),
+            None if ask.quorum > 1 => Vec::new(),
+            None => lanes.iter().flat_map(as_it_stands).collect(),
+        };
+        let links = if ask.hops > 0 { self.links(asking, own, &hits).await? } else { Vec::new() };
+        if let Some(stores) = asking.stores {
+            return Ok(stores.router.lifted(ask, hits, links).await);
+        }
+        if ask.hops > 0 {
+            fuse::boost(&mut hits, &links, Options::default().boost, ask.hops);
+        }
         Ok(hits)
+    }
+
+    /// What the vault knows of the relations between the best: links, merges, and entities that
+    /// memories share.
+    async fn links(
+        &self,
+        Asking { call, speaker, request, .. }: Asking<'_>,
+        own: &[Hit],
+        hits: &[fuse::Hit],
+    ) -> Result<Vec<Link>> {
+        let entities: BTreeMap<&str, Option<&str>> = own
+            .iter()
+            .map(|hit| (hit.id.as_str(), hit.metadata.get(ENTITY).and_then(Value::as_str)))
+            .collect();
+        let best = hits.iter().take(ANCHORS).map(|hit| hit.record.id.as_str());
+        let anchors: Vec<&str> = best.filter(|id| entities.contains_key(id)).collect();
+        let memories: Vec<MemoryId> = anchors.iter().filter_map(|id| id.parse().ok()).collect();
+        let scope = Narrowed::of(&speaker.agent, request.user_id.as_deref()).filter.scope;
+        let near = self.engine.neighbours(call, memories, scope, request.hops).await?;
+        let mut links: Vec<Link> = near
+            .iter()
+            .map(|near| Link { from: id(near.of), to: id(near.memory), distance: near.distance })
+            .collect();
+        for from in anchors {
+            let Some(Some(shared)) = entities.get(from) else { continue };
+            let others = entities.iter().filter(|(to, it)| **to != from && **it == Some(*shared));
+            let link = |to: &str| Link { from: from.to_owned(), to: to.to_owned(), distance: 1 };
+            links.extend(others.map(|(to, _)| link(to)));
+        }
+        Ok(links)
     }
 
     /// Those of some ids that are no memories of the vault, nor were any that is kept track of,
@@ -202,185 +273,9 @@ impl Memorywire {
         }
         Ok(strangers)
     }
-
-    /// Waits until the other stores have a new memory, each as long as its deadline allows, and
-    /// names those that do. The others get it later.
-    pub(crate) async fn arrived(
-        &self,
-        call: &Call,
-        request: &Remember,
-        id: &str,
-    ) -> Result<Vec<String>> {
-        let needed = Capability::of(kind(request.kind));
-        let able = |slot: &&Arc<Slot>| {
-            slot.store().capabilities().contains(&needed)
-                && slot.terms().ceiling >= Sensitivity::Internal
-        };
-        let mut names = vec![STORE.to_owned()];
-        let Some(stores) = self.beside(call).await? else { return Ok(names) };
-        let id = [id.to_owned()];
-        let slots: Vec<&Arc<Slot>> = stores.router.slots().iter().filter(able).collect();
-        let waiting: Vec<_> = slots.iter().map(|slot| until(slot, &id, true)).collect();
-        let arrived = join_all(waiting).await;
-        let those = slots.iter().zip(arrived).filter(|(_, arrived)| *arrived);
-        names.extend(those.map(|(slot, _)| slot.name().to_owned()));
-        Ok(names)
-    }
-
-    /// Waits until the other stores have lost memories of the vault's, and forgets in them what
-    /// only they have; ids of the second sort are returned, too.
-    pub(crate) async fn left(
-        &self,
-        call: &Call,
-        whose: Whose,
-        gone: &[String],
-        asked: &[String],
-        depth: Depth,
-    ) -> Result<(Vec<String>, Vec<StoreCount>)> {
-        let Some(stores) = self.beside(call).await? else {
-            return Ok((Vec::new(), Vec::new()));
-        };
-        // Rules and approval are about the vault: what lies elsewhere, only people take away.
-        let person = self.engine.identify(call, Verb::Write).await?.agent().is_none();
-        let asked: BTreeSet<&str> = asked
-            .iter()
-            .map(String::as_str)
-            .filter(|id| person && !gone.iter().any(|it| it == id))
-            .collect();
-        let strange: Vec<String> = if asked.is_empty() {
-            Vec::new()
-        } else {
-            self.strangers(call, stores, &whose.agent, &asked).await?.into_iter().collect()
-        };
-        let mut counts = Vec::new();
-        let mut forgotten = Vec::new();
-        if !strange.is_empty() {
-            let verb = if depth == Depth::Erase { Verb::Erase } else { Verb::Write };
-            self.engine.demand(call, "forget", verb).await?;
-            let now = self.engine.now().millis();
-            let forget =
-                yore_router::Forget { whose, ids: strange, filter: Object::new(), depth, now };
-            let done = stores.router.forget(&forget).await.map_err(refused)?;
-            forgotten = done.ids;
-            counts = done.stores;
-        }
-        let slots = stores.router.slots();
-        let waiting: Vec<_> = slots.iter().map(|slot| until(slot, gone, false)).collect();
-        let left = join_all(waiting).await;
-        let row = |(slot, left): (&Arc<Slot>, bool)| {
-            let report = counts.iter().find(|report| report.store == slot.name());
-            let forgot = report.map_or(0, |report| report.count as u64);
-            let error = report.and_then(|report| report.error.as_ref()).map(ToString::to_string);
-            let store = slot.name().to_owned();
-            if left {
-                StoreCount { store, count: forgot + gone.len() as u64, error }
-            } else {
-                StoreCount { store, count: forgot, error: Some("will follow".to_owned()) }
-            }
-        };
-        let rows = slots.iter().zip(left).map(row).collect();
-        Ok((forgotten, rows))
-    }
-
-    /// Says how every store is, and nothing more: anybody may ask.
-    pub(crate) async fn health(&self) -> Value {
-        let own = json!({"status": "ok", "backend": STORE, "capabilities": crate::CAPABILITIES});
-        let Some(stores) = &self.stores else { return own };
-        let health = stores.health().await;
-        let mut capabilities: BTreeSet<&str> = crate::CAPABILITIES.into_iter().collect();
-        capabilities.extend(stores.router.capabilities().iter().map(|one| one.as_str()));
-        let one = |(name, health): &(String, std::result::Result<_, String>)| {
-            let status = if health.is_ok() { "ok" } else { "error" };
-            json!({"store": name, "status": status})
-        };
-        let mut rows = vec![json!({"store": STORE, "status": "ok"})];
-        rows.extend(health.stores.iter().map(one));
-        let status = if health.status == "ok" { "ok" } else { "degraded" };
-        json!({"status": status, "backend": health.backend, "capabilities": capabilities, "stores": rows})
-    }
-
-    /// Lists the other stores and how they are, or delivers everything to them once more.
-    pub(crate) async fn keep(&self, call: &Call, what: &str, input: Object) -> Result<Value> {
-        let identity = self.engine.identify(call, Verb::Admin).await?;
-        if !identity.is_owner() {
-            return Err(Error::forbidden("only the owner keeps the stores beside a vault"));
-        }
-        let Some(stores) = self.beside(call).await? else { return Ok(json!({"stores": []})) };
-        let named = input.get("store").and_then(Value::as_str);
-        if named.is_some_and(|name| !stores.names().any(|one| one == name)) {
-            return Err(Error::NotFound);
-        }
-        let rows = match what {
-            "list" => {
-                let health = stores.router.health().await;
-                let slots = stores.router.slots().iter().zip(health.stores);
-                slots
-                    .map(|(slot, (name, health))| {
-                        let capabilities = slot.store().capabilities();
-                        json!({
-                            "store": name,
-                            "status": health.as_ref().map_or("error", |health| health.status.as_str()),
-                            "detail": health.as_ref().ok(),
-                            "error": health.as_ref().err(),
-                            "left_alone": slot.is_open(),
-                            "weight": slot.terms().weight,
-                            "deadline_ms": slot.terms().deadline.as_millis() as u64,
-                            "capabilities": capabilities,
-                        })
-                    })
-                    .collect()
-            }
-            "repair" => {
-                let mut rows = Vec::new();
-                for (slot, delivery) in
-                    stores.router.slots().iter().zip(stores.deliveries(&self.engine))
-                {
-                    if named.is_none_or(|name| name == slot.name()) {
-                        let done = delivery.repair(QUIET).await;
-                        rows.push(repaired(slot.name(), &done.map_err(|error| error.to_string())));
-                    }
-                }
-                rows
-            }
-            _ => return Err(Error::NotFound),
-        };
-        Ok(json!({"stores": rows}))
-    }
 }
 
-fn repaired(store: &str, done: &std::result::Result<Delivered, String>) -> Value {
-    match done {
-        Ok(done) => json!({
-            "store": store,
-            "created": done.created,
-            "replaced": done.replaced,
-            "withdrawn": done.withdrawn,
-            "unchanged": done.unchanged,
-            "refused": done.refused,
-        }),
-        Err(error) => json!({"store": store, "error": error}),
-    }
-}
-
-/// Waits until a store has all of some memories, or none of them, as long as its deadline allows.
-/// A store that is left alone is looked at once.
-async fn until(slot: &Slot, ids: &[String], there: bool) -> bool {
-    let looks = async {
-        loop {
-            let mut as_wished = true;
-            for id in ids {
-                as_wished &= slot.has(id).await.is_ok_and(|has| has == there);
-            }
-            if as_wished || slot.is_open() {
-                return as_wished;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    tokio::time::timeout(slot.terms().deadline, looks).await.unwrap_or(false)
-}
-
-const fn kind(of: Type) -> Kind {
+pub(crate) const fn kind(of: Type) -> Kind {
     match of {
         Type::Semantic => Kind::Semantic,
         Type::Episodic => Kind::Episodic,
@@ -406,11 +301,49 @@ const fn fusion(of: Fusion) -> Fused {
     }
 }
 
-/// What the vault found, in its own order.
-fn best_first(own: &BTreeMap<String, Hit>) -> Vec<&Hit> {
-    let mut hits: Vec<&Hit> = own.values().collect();
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-    hits
+/// How each store did. Only what the caller may see is counted.
+fn statuses(own: usize, reports: &[Report], theirs: &[Lane]) -> Vec<StoreStatus> {
+    let vault = StoreStatus { store: STORE.to_owned(), status: Answered::Ok, count: own as u64 };
+    let status = |report: &Report| {
+        let lane = theirs.iter().find(|lane| lane.store == report.store);
+        StoreStatus {
+            store: report.store.clone(),
+            status: report.error.as_ref().map_or(Answered::Ok, answered),
+            count: lane.map_or(0, |lane| lane.hits.len() as u64),
+        }
+    };
+    std::iter::once(vault).chain(reports.iter().map(status)).collect()
+}
+
+const fn answered(error: &yore_router::Error) -> Answered {
+    match error {
+        yore_router::Error::Deadline(_) => Answered::Late,
+        yore_router::Error::Open => Answered::LeftAlone,
+        yore_router::Error::Invalid { .. }
+        | yore_router::Error::Unsupported(_)
+        | yore_router::Error::Unreachable(_)
+        | yore_router::Error::Status(_)
+        | yore_router::Error::Garbage(_)
+        | yore_router::Error::Database(_)
+        | yore_router::Error::Vault(_) => Answered::Failed,
+    }
+}
+
+/// What the vault answers by itself. With nobody beside it, there is nobody to agree.
+fn alone(request: &Recall, mut hits: Vec<Hit>) -> Together {
+    let stores = statuses(hits.len(), &[], &[]);
+    hits.truncate(if request.quorum_k > 1 { 0 } else { request.k as usize });
+    Together { hits, stores }
+}
+
+/// The list of one store as it stands.
+fn as_it_stands(lane: &Lane) -> impl Iterator<Item = fuse::Hit> {
+    lane.hits.iter().map(|(record, score)| fuse::Hit {
+        record: record.clone(),
+        score: *score,
+        stores: vec![lane.store.clone()],
+        supporting: Vec::new(),
+    })
 }
 
 /// What the vault found, as other stores hold it.
@@ -440,6 +373,10 @@ fn foreign(record: Record, stores: Vec<String>) -> Hit {
         user_id: record.user_id,
         source: record.source,
         expires_at: record.expires_at,
+        importance: None,
+        short_term: false,
+        last_recalled_at: None,
+        envelope: None,
     }
 }
 

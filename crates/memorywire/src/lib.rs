@@ -10,7 +10,6 @@
 //! agent; nothing here stores. The vault is a store called [`STORE`]; others may stand beside it
 //! (`elsewhere`). Start at [`Memorywire`], then `operations.rs`.
 
-mod detect;
 mod dialect;
 pub mod draw;
 mod elsewhere;
@@ -18,6 +17,8 @@ mod error;
 mod expire;
 mod filter;
 mod forget;
+mod governance;
+mod look;
 mod map;
 mod merge;
 mod operations;
@@ -28,6 +29,7 @@ mod remember;
 mod routes;
 mod rows;
 pub mod schema;
+mod signing;
 mod speaker;
 pub mod wire;
 
@@ -46,13 +48,14 @@ pub const NAME: &str = "memorywire";
 /// What the vault is called among stores.
 pub const STORE: &str = "yore";
 /// What that store can do, in the protocol's words.
-pub const CAPABILITIES: [&str; 8] = [
+pub const CAPABILITIES: [&str; 9] = [
     "semantic",
     "episodic",
     "procedural",
     "emotional",
     "fts",
     "vector",
+    "graph",
     "governance",
     "recall_tracking",
 ];
@@ -66,6 +69,8 @@ const REVIEW: &str = "/app/review";
 pub struct Options {
     /// Where the server is reached from outside; without it, addresses are paths on the server.
     pub url: Option<String>,
+    /// Whether every request must name a person, or say that it means none.
+    pub require_user: bool,
 }
 
 /// The protocol over one engine. Cheap to clone.

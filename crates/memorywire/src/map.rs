@@ -1,15 +1,17 @@
 //! From requests to drafts and from memories to hits.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use yore_canon::encode::hex;
 use yore_domain::kind::Kind;
 use yore_domain::memory::{Content, Draft, Foreign, Version};
 use yore_domain::provenance::{ActorKind, Provenance};
-use yore_domain::{HoldId, MemoryId, Result, Timestamp};
+use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp};
 use yore_engine::Viewer;
 
 use crate::procedure::{MOVE, machine};
-use crate::wire::{Hit, Object, Remember, Type};
+use crate::wire::{Hit, Object, PrivacyIntent, Remember, Type};
 use crate::{NAME, STORE};
 
 /// The tag of what expiry archived, and the member that says so.
@@ -20,12 +22,13 @@ pub(crate) fn draft(request: &Remember) -> Result<Draft> {
     if request.kind == Type::Procedural {
         machine(&request.content)?;
     }
-    let mut draft = Draft::new(kinds(request.kind)[0], request.content.as_str());
+    let mut draft = Draft::new(kind_of(request), request.content.as_str());
     let content = &mut draft.content;
     content.scope.agent = Some(request.agent_id.clone());
     content.scope.user.clone_from(&request.user_id);
     content.body.structured = request.metadata.clone().filter(|metadata| !metadata.is_empty());
     content.lifecycle.confidence = Some(request.confidence);
+    content.lifecycle.salience = request.importance;
     content.lifecycle.expires = request.expires_at.map(Timestamp::from_millis);
     content.provenance = Provenance {
         actor: request.agent_id.clone(),
@@ -33,12 +36,55 @@ pub(crate) fn draft(request: &Remember) -> Result<Draft> {
         source: request.source.clone(),
         ..Provenance::default()
     };
+    if let Some(intent) = &request.privacy_intent {
+        privacy(content, intent)?;
+    }
     let mut extra = request.extra.clone();
     extra.remove(MOVE);
     if !extra.is_empty() {
         content.foreign = Foreign::from([(NAME.to_owned(), Value::Object(extra))]);
     }
     Ok(draft)
+}
+
+/// Takes over what was agreed on with the person. Whom it is shown to is decided by its scope,
+/// how long it is kept by its consent, as for every other protocol.
+fn privacy(content: &mut Content, intent: &PrivacyIntent) -> Result<()> {
+    let PrivacyIntent { retain, share_with, user_consent_id } = intent;
+    let read = |text: &String| {
+        Span::parse_human(text).map_err(|_| {
+            let reason = "write a number and s, m, h, d or w, such as 30d";
+            Error::invalid("privacy_intent.retain", reason)
+        })
+    };
+    content.consent.retention = retain.as_ref().map(read).transpose()?;
+    content.consent.reference.clone_from(user_consent_id);
+    content.scope.shared_with = share_with.clone().map(BTreeSet::from_iter);
+    Ok(())
+}
+
+/// What was agreed on, as the protocol says it; nothing where nothing was.
+pub(crate) fn privacy_intent(content: &Content) -> Option<Value> {
+    let mut intent = Object::new();
+    if let Some(span) = content.consent.retention {
+        intent.insert("retain".to_owned(), retain(span).into());
+    }
+    if let Some(agents) = &content.scope.shared_with {
+        intent.insert("share_with".to_owned(), agents.iter().cloned().collect());
+    }
+    if let Some(consent) = &content.consent.reference {
+        intent.insert("user_consent_id".to_owned(), consent.as_str().into());
+    }
+    (!intent.is_empty()).then_some(intent.into())
+}
+
+/// A duration in the largest unit that says it in whole numbers.
+fn retain(span: Span) -> String {
+    let seconds = span.micros() / 1_000_000;
+    let units = [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's')];
+    let fits = units.into_iter().find(|(length, _)| seconds % length == 0);
+    let (length, unit) = fits.unwrap_or((1, 's'));
+    format!("{}{unit}", seconds / length)
 }
 
 /// Writes what a recall found, as this caller may see it; nothing when no word is left of it.
@@ -65,7 +111,16 @@ pub(crate) fn hit(version: &Version, score: f32, viewer: Viewer) -> Option<Hit> 
         user_id: content.scope.user.clone(),
         source: content.provenance.source.clone(),
         expires_at: content.lifecycle.expires.map(Timestamp::millis),
+        importance: content.lifecycle.salience,
+        short_term: content.kind == Kind::Working,
+        last_recalled_at: None,
+        envelope: None,
     })
+}
+
+/// The kind a memory is stored as.
+pub(crate) const fn kind_of(request: &Remember) -> Kind {
+    if request.short_term { Kind::Working } else { kinds(request.kind)[0] }
 }
 
 /// The kinds that count as a type, its own first.
@@ -115,6 +170,7 @@ fn extra(content: &Content) -> Object {
     let mut extra =
         content.foreign.get(NAME).and_then(Value::as_object).cloned().unwrap_or_default();
     extra.remove(MOVE);
+    extra.extend(privacy_intent(content).map(|intent| ("privacy_intent".to_owned(), intent)));
     extra
 }
 

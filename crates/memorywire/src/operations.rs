@@ -32,6 +32,7 @@ pub(crate) fn outcome(result: Result<Mutated>) -> Result<Outcome> {
 impl Memorywire {
     /// Carries out an operation by its name.
     pub(crate) async fn perform(&self, call: &Call, name: &str, input: Object) -> Result<Value> {
+        self.scoped(&input)?;
         match name {
             "remember" => answer(self.remember(call, read(input)?).await?),
             "recall" => answer(self.recall(call, read(input)?).await?),
@@ -42,6 +43,18 @@ impl Memorywire {
             "restore" => answer(self.restore(call, read(input)?).await?),
             _ => Err(Error::Unsupported { what: "the operation".to_owned() }),
         }
+    }
+
+    /// Checks that a request names a person, or says that it means none, where the operator wants
+    /// that: what is left out by mistake would reach everybody's memories.
+    pub(crate) fn scoped(&self, input: &Object) -> Result<()> {
+        let named = input.get("user_id").is_some_and(|user| !user.is_null());
+        let on_purpose = input.get("agent_only") == Some(&Value::Bool(true));
+        if self.options.require_user && !named && !on_purpose {
+            let reason = "is required here; agent_only says that no person is meant";
+            return Err(Error::invalid("user_id", reason));
+        }
+        Ok(())
     }
 
     /// What the call's operation id was answered before, if it was: what a request names may

@@ -5,7 +5,7 @@ use std::time::Instant;
 use yore_domain::grant::Verb;
 use yore_domain::query::{Corpus, Cutoff, Effort, Recall as Question};
 use yore_domain::scope::Scope;
-use yore_domain::{Result, Span, limits};
+use yore_domain::{HoldId, Result, Span, limits};
 use yore_engine::{Call, Found};
 
 use crate::filter::Narrowed;
@@ -21,16 +21,19 @@ impl Memorywire {
         let begun = Instant::now();
         let speaker = self.speaker(call, &request.agent_id, Verb::Read).await?;
         let narrowed = self.narrowed(&request);
-        let results = match narrowed {
+        let (results, waits) = match narrowed {
             Some(narrowed) => self.hits(call, &speaker, &request, &narrowed).await?,
-            None => Vec::new(),
+            None => (Vec::new(), None),
         };
-        let results = self.fused(call, &speaker, &request, results).await?;
+        let together = self.together(call, &speaker, &request, results).await?;
         Ok(Recalled {
-            results,
+            results: self.signed(call, &request, together.hits).await?,
             fusion_used: request.fusion,
             stores_queried: self.asked(call).await?,
             latency_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            pending_approval: waits.is_some(),
+            approval_url: waits.map(|hold| self.approval_url(hold)),
+            stores: request.report.then_some(together.stores),
         })
     }
 
@@ -47,14 +50,15 @@ impl Memorywire {
         Some(narrowed)
     }
 
+    /// The vault's own answers, and where a person decides whether the agent may read more.
     async fn hits(
         &self,
         call: &Call,
         speaker: &Speaker,
         request: &Recall,
         narrowed: &Narrowed,
-    ) -> Result<Vec<Hit>> {
-        let most = self.wanted(request.k as usize);
+    ) -> Result<(Vec<Hit>, Option<HoldId>)> {
+        let most = self.wanted(request);
         let question = Question {
             query: request.query.clone(),
             corpus: Corpus::Memories,
@@ -73,6 +77,6 @@ impl Memorywire {
             }
             Found::Memory { .. } | Found::Message { .. } => None,
         });
-        Ok(found.take(most).collect())
+        Ok((found.take(most).collect(), recalled.waits.first().copied()))
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use yore_domain::grant::Verb;
 use yore_domain::memory::Memory;
 use yore_domain::mutation::{Depth, Mutation};
-use yore_domain::{MemoryId, Result};
+use yore_domain::{Error, MemoryId, Result};
 use yore_engine::{Call, Reference, Wish};
 
 use crate::filter::Narrowed;
@@ -19,7 +19,7 @@ use crate::rows::Whose;
 use crate::wire::{
     Action, Deed, Expire, Mode, Policy, Recover, Recovered, Restore, Restored, Verdict,
 };
-use crate::{Memorywire, detect, map};
+use crate::{Memorywire, map};
 
 /// How sure the rest must be when what is unsure expires as well.
 const SURE: f64 = 0.75;
@@ -104,39 +104,38 @@ impl Memorywire {
     /// Brings back what was put aside or forgotten, as it was before.
     pub(crate) async fn restore(&self, call: &Call, request: Restore) -> Result<Restored> {
         request.check()?;
-        let identity = self.engine.identify(call, Verb::Write).await?;
         self.speaker(call, &request.agent_id, Verb::Write).await?;
         let mut restored = Restored::default();
         for id in &request.ids {
-            let agent = identity.agent();
-            let gone = self.before_it_went(call, &request, id).await?;
-            let Some(gone) = gone.filter(|gone| agent.is_none() || !gone.relabelled) else {
+            let Some((memory, number)) = self.before_it_went(call, &request, id).await? else {
                 restored.missing.push(id.clone());
                 continue;
             };
             let call = Call { operation: None, ..call.clone() };
-            let memory = gone.memory;
-            let back = Mutation::Restore { memory, number: gone.number };
-            match outcome(self.engine.mutate(&call, back, Wish::default()).await)? {
-                Outcome::Done(_) => restored.restored.push(map::id(memory)),
-                Outcome::Waits(hold) => restored.pending.push(self.approval_url(hold)),
+            let back = Mutation::Restore { memory, number };
+            match outcome(self.engine.mutate(&call, back, Wish::default()).await) {
+                Ok(Outcome::Done(_)) => restored.restored.push(map::id(memory)),
+                Ok(Outcome::Waits(hold)) => restored.pending.push(self.approval_url(hold)),
+                // What may not come back is as good as absent; the others still may.
+                Err(Error::Forbidden { .. }) => restored.missing.push(id.clone()),
+                Err(error) => return Err(error),
             }
         }
         Ok(restored)
     }
 
-    /// The last live version of a memory of the agent's that is not live now.
+    /// A memory of the agent's that is not live now, and the number of its last live version.
     async fn before_it_went(
         &self,
         call: &Call,
         request: &Restore,
         id: &str,
-    ) -> Result<Option<Gone>> {
+    ) -> Result<Option<(MemoryId, u32)>> {
         let Ok(memory) = id.parse::<MemoryId>() else { return Ok(None) };
         let chain = self.engine.chain(call, vec![Reference::Memory(memory)], Verb::Write).await;
         let chain = match chain {
             Ok(chain) => chain,
-            Err(yore_domain::Error::NotFound) => return Ok(None),
+            Err(Error::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         };
         let scope = &chain.asked.content.scope;
@@ -146,23 +145,8 @@ impl Memorywire {
             return Ok(None);
         }
         let live = chain.versions.iter().rev().find(|version| version.status.is_live());
-        let head = &chain.asked;
-        Ok(live.map(|live| Gone {
-            memory: live.memory,
-            number: live.number,
-            relabelled: live.content.governance != head.content.governance
-                || live.content.scope != head.content.scope,
-        }))
+        Ok(live.map(|live| (live.memory, live.number)))
     }
-}
-
-/// A memory that is out of recall.
-struct Gone {
-    memory: MemoryId,
-    /// Its last live version.
-    number: u32,
-    /// Whether who may see it was changed since.
-    relabelled: bool,
 }
 
 fn judge(request: &Recover, memory: &Memory) -> Judged {
@@ -171,7 +155,7 @@ fn judge(request: &Recover, memory: &Memory) -> Judged {
     let trusted = source.is_some_and(|source| request.trusted().any(|name| name == source));
     let suspicious = || {
         request.use_detectors
-            && (detect::directs(&content.body.text)
+            && (yore_engine::directs(&content.body.text)
                 || content.body.structured.iter().flat_map(|members| members.values()).any(orders)
                 || content.foreign.values().any(orders))
     };
@@ -192,7 +176,7 @@ fn judge(request: &Recover, memory: &Memory) -> Judged {
 /// Whether a value gives orders, however deep.
 fn orders(value: &Value) -> bool {
     match value {
-        Value::String(text) => detect::directs(text),
+        Value::String(text) => yore_engine::directs(text),
         Value::Array(items) => items.iter().any(orders),
         Value::Object(members) => members.values().any(orders),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -208,6 +192,7 @@ fn unsure(request: &Recover) -> Expire {
     Expire {
         agent_id: request.agent_id.clone(),
         user_id: request.user_id.clone(),
+        agent_only: request.agent_only,
         policy: Some(Policy { confidence_below: Some(below), ..Policy::default() }),
         action: Action::Forget,
     }

@@ -7,7 +7,7 @@ use yore_engine::{Call, Wish};
 
 use crate::operations::{Outcome, outcome};
 use crate::wire::{Remember, Remembered};
-use crate::{Memorywire, map};
+use crate::{Memorywire, NAME, map};
 
 impl Memorywire {
     /// Stores something, or lets a person decide whether to. Exactly the same of the same agent
@@ -18,7 +18,8 @@ impl Memorywire {
         let draft = Box::new(map::draft(&request)?);
         let stored_at = self.engine.now().millis();
         let wish = Wish { approval: request.approval_required, ..Wish::default() };
-        let done = self.engine.mutate(call, Mutation::Remember { draft, id: None }, wish).await;
+        let remember = Mutation::Remember { draft, id: None };
+        let done = self.engine.mutate_as(NAME, call, remember, wish).await;
         Ok(match outcome(done)? {
             Outcome::Done(done) => {
                 let id = done.memories.first().map(|head| map::id(head.memory));

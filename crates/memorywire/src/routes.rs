@@ -34,9 +34,12 @@ pub fn routes(surface: Surface, memorywire: Arc<Memorywire>) -> Router {
         .route(&path("expire"), served(post(expire)))
         .route(&path("recover"), served(post(recover)))
         .route(&path("restore"), served(post(restore)))
+        .route(&path("list"), served(post(list)))
+        .route(&path("neighbours"), served(post(neighbours)))
         .route(&path("procedures/{move}"), served(post(procedure)))
         .route(&path("schemas/{*name}"), served(get(described)))
         .route(&path("stores/{what}"), served(post(stores)))
+        .route(&path("governance/{what}"), served(post(governance)))
         .route(&path("health"), served(get(health)))
         .route("/memorywire/{*rest}", any(async || Refusal::from(Error::NotFound)))
         .with_state(Desk { surface, memorywire })
@@ -48,14 +51,15 @@ fn served(method: MethodRouter<Desk>) -> MethodRouter<Desk> {
 }
 
 macro_rules! operations {
-    ($($name:ident)*) => {
+    ($work:ident: $($name:ident)*) => {
         $(async fn $name(State(desk): State<Desk>, request: Request) -> Response {
-            desk.answer(Work::Operation(stringify!($name)), request).await
+            desk.answer(Work::$work(stringify!($name)), request).await
         })*
     };
 }
 
-operations! { remember recall forget merge expire recover restore }
+operations! { Operation: remember recall forget merge expire recover restore }
+operations! { Look: list neighbours }
 
 async fn procedure(
     State(desk): State<Desk>,
@@ -81,12 +85,22 @@ async fn stores(State(desk): State<Desk>, Path(what): Path<String>, request: Req
     desk.answer(Work::Stores(&what), request).await
 }
 
+async fn governance(
+    State(desk): State<Desk>,
+    Path(what): Path<String>,
+    request: Request,
+) -> Response {
+    desk.answer(Work::Governance(&what), request).await
+}
+
 /// What a request wants.
 #[derive(Clone, Copy)]
 enum Work<'a> {
     Operation(&'static str),
+    Look(&'static str),
     Procedure(&'a str),
     Stores(&'a str),
+    Governance(&'a str),
 }
 
 impl Desk {
@@ -114,8 +128,10 @@ impl Desk {
             Err(error) => Err(error),
             Ok(input) => match work {
                 Work::Operation(name) => self.memorywire.perform(&call, name, input).await,
+                Work::Look(what) => self.memorywire.look(&call, what, input).await,
                 Work::Procedure(name) => self.memorywire.procedure(&call, name, input).await,
                 Work::Stores(what) => self.memorywire.keep(&call, what, input).await,
+                Work::Governance(what) => self.memorywire.govern(&call, what, input).await,
             },
         };
         match done {

@@ -17,7 +17,7 @@ use crate::map::confidence;
 use crate::wire::Object;
 
 /// The member of the metadata by which a memory is found as an entity.
-const ENTITY: &str = "entity_name";
+pub(crate) const ENTITY: &str = "entity_name";
 
 /// A memory that a request names.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,8 @@ pub(crate) struct Whose<'a> {
 }
 
 impl Whose<'_> {
-    fn is(self, head: &Version, now: Timestamp) -> bool {
+    /// Whether a memory with this head is one of them, and live.
+    pub(crate) fn is(self, head: &Version, now: Timestamp) -> bool {
         let scope = &head.content.scope;
         head.status.is_live()
             && head.content.lifecycle.expires.is_none_or(|end| now < end)

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use yore_engine::dialect::{EffectHint, OperationSchema};
 
 pub use crate::operations::OPERATIONS;
+use crate::wire::governance::{ReviewRequest, ReviewResponse};
 use crate::wire::record::{Emotional, Episodic, Procedural, Semantic};
 use crate::wire::{
     Expire, Expired, Forget, Forgotten, Merge, Merged, Object, Recall, Recalled, Recover,
@@ -18,6 +19,8 @@ pub const ID: &str = "https://memorywire.dev/schemas/v0/";
 const RESPONSE: &str = ".response";
 /// What the name of a type of records begins with.
 const TYPES: &str = "types/";
+/// The name of the schema of what is put before a person.
+const GOVERNANCE: &str = "governance";
 
 /// Returns a schema by its name: `remember`, `remember.response`, `types/semantic` and so on.
 #[must_use]
@@ -37,9 +40,12 @@ pub fn named(name: &str) -> Option<Value> {
         "recover.response" => response::<Recovered>(),
         "restore" => request::<Restore>(),
         "restore.response" => response::<Restored>(),
+        GOVERNANCE => governance(),
+        "governance.response" => response::<ReviewResponse>(),
         _ => record(Type::named(name.strip_prefix(TYPES)?)?),
     };
-    let folder = if name.starts_with(TYPES) { "" } else { "operations/" };
+    let apart = name.starts_with(TYPES) || name.starts_with(GOVERNANCE);
+    let folder = if apart { "" } else { "operations/" };
     let mut whole = Object::new();
     whole.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
     whole.insert("$id".to_owned(), format!("{ID}{folder}{name}").into());
@@ -54,7 +60,12 @@ pub fn all() -> Vec<(String, Value)> {
         .into_iter()
         .flat_map(|operation| [operation.to_owned(), format!("{operation}{RESPONSE}")]);
     let types = Type::ALL.iter().map(|of| format!("{TYPES}{}", of.as_str()));
-    names.chain(types).filter_map(|name| named(&name).map(|schema| (name, schema))).collect()
+    let review = [GOVERNANCE.to_owned(), format!("{GOVERNANCE}{RESPONSE}")];
+    names
+        .chain(types)
+        .chain(review)
+        .filter_map(|name| named(&name).map(|schema| (name, schema)))
+        .collect()
 }
 
 /// The operations as carriers describe them.
@@ -123,6 +134,25 @@ pub(crate) fn operations() -> Vec<OperationSchema> {
     ]
 }
 
+/// The schema of what is put before a person: the request is as its operation describes it.
+fn governance() -> Object {
+    let mut schema = response::<ReviewRequest>();
+    let each = |(operation, request): (&str, Object)| {
+        json!({
+            "properties": {"operation": {"const": operation}, "request": request},
+            "required": ["operation", "request"],
+        })
+    };
+    let operations = [
+        ("remember", request::<Remember>()),
+        ("forget", request::<Forget>()),
+        ("merge", request::<Merge>()),
+    ];
+    schema.insert("required".to_owned(), json!(["operation", "agent_id", "request"]));
+    schema.insert("oneOf".to_owned(), operations.into_iter().map(each).collect());
+    schema
+}
+
 /// The schema of what is stored of one type.
 fn record(of: Type) -> Object {
     let mut schema = match of {
@@ -181,10 +211,11 @@ mod tests {
     #[test]
     fn mw_003_schemas_have_the_protocols_addresses_and_answers_are_closed() {
         let all = all();
-        assert_eq!(all.len(), 18);
+        assert_eq!(all.len(), 20);
         for (name, schema) in &all {
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-            let place = if name.starts_with(TYPES) { name } else { &format!("operations/{name}") };
+            let apart = name.starts_with(TYPES) || name.starts_with(GOVERNANCE);
+            let place = if apart { name } else { &format!("operations/{name}") };
             assert_eq!(schema["$id"], format!("{ID}{place}"));
             assert_eq!(schema["type"], "object", "{name}");
         }
@@ -198,6 +229,38 @@ mod tests {
         for name in ["recovery", "types/working", "semantic", "remember.request"] {
             assert!(named(name).is_none(), "{name}");
         }
+    }
+
+    #[test]
+    fn mw_211_what_is_put_before_a_person_has_the_form_of_its_operation() {
+        let schema = named(GOVERNANCE).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let with = |operation: &str, request: Value| {
+            json!({
+                "id": "1", "operation": operation, "agent_id": "a", "request": request,
+                "diff": {"added": [], "removed": [], "modified": []},
+                "reasoning": "asked", "approval_url": "/app/review/1",
+            })
+        };
+        let remember = json!({"agent_id": "a", "type": "semantic", "content": "x"});
+        let forget = json!({"agent_id": "a", "ids": ["1"]});
+        let merge = json!({"agent_id": "a", "canonical": "1", "duplicates": ["2"]});
+        for (operation, request) in
+            [("remember", &remember), ("forget", &forget), ("merge", &merge)]
+        {
+            assert!(validator.is_valid(&with(operation, request.clone())), "{operation}");
+        }
+        for (operation, request) in [
+            ("remember", &merge),
+            ("merge", &forget),
+            ("merge", &remember),
+            ("recall", &remember),
+            ("expire", &forget),
+        ] {
+            assert!(!validator.is_valid(&with(operation, request.clone())), "{operation}");
+        }
+        let missing = json!({"operation": "remember", "agent_id": "a"});
+        assert!(!validator.is_valid(&missing));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! of a recall. Their schemas demand of an answer what the protocol demands, which is less than
 //! what is always there. No error repeats a value.
 
+pub mod governance;
+mod look;
 mod read;
 pub mod record;
 mod recover;
@@ -13,10 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use yore_domain::{Error, Result, limits};
+use yore_router::envelope::Envelope;
 
+pub use look::{List, Listed, Near, Neighbour, Neighbours};
 pub(crate) use read::read;
 pub use recover::{Deed, Recover, Recovered, Restore, Restored};
-pub use word::{Action, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
+pub use word::{Action, Answered, Fusion, Mode, Sentiment, Strategy, Type, Verdict};
 
 /// Members of a document.
 pub type Object = Map<String, Value>;
@@ -24,7 +28,9 @@ pub type Object = Map<String, Value>;
 /// Results of a recall when the caller does not say.
 const RESULTS: u32 = 5;
 /// The furthest a recall may hop.
-const HOPS: u8 = 3;
+const HOPS: u8 = yore_engine::HOPS;
+/// The most stores a recall may demand agreement of.
+const STORES: u32 = 100;
 
 /// Stores what an agent learned.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -41,6 +47,9 @@ pub struct Remember {
     /// The person it is about or was said by.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// Anything; filters find it by its members.
     pub metadata: Option<Object>,
     /// How sure it is.
@@ -54,9 +63,31 @@ pub struct Remember {
     /// Whether a person shall approve it first.
     #[serde(default)]
     pub approval_required: bool,
+    /// Whether it goes into short-term memory: there it counts as episodic, and in time it
+    /// becomes semantic if it proves useful, or is forgotten.
+    #[serde(default)]
+    pub short_term: bool,
+    /// How important it is.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub importance: Option<f64>,
+    /// How long it may be kept, who may be shown it, and on which consent it rests.
+    pub privacy_intent: Option<PrivacyIntent>,
     /// What else a record has, such as `event_time` or `sentiment`; it is kept.
     #[serde(flatten)]
     pub extra: Object,
+}
+
+/// What was agreed on with the person.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct PrivacyIntent {
+    /// How long it may be kept from now on: `30d`, `12h`, or an ISO 8601 duration.
+    pub retain: Option<String>,
+    /// The agents that may be shown it besides its own; an empty list means none.
+    #[schemars(length(max = 64))]
+    pub share_with: Option<Vec<String>>,
+    /// The record of the person's consent, kept as it is.
+    #[schemars(length(min = 1, max = 256))]
+    pub user_consent_id: Option<String>,
 }
 
 /// Finds what answers a question.
@@ -71,6 +102,9 @@ pub struct Recall {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// How many results at most.
     #[serde(default = "some_results")]
     #[schemars(range(min = 1, max = 1000))]
@@ -89,6 +123,17 @@ pub struct Recall {
     pub filter: Option<Object>,
     /// Only what was made in the last so many days.
     pub fresher_than_days: Option<u64>,
+    /// How many stores must have a memory before it counts.
+    #[serde(default = "one_store")]
+    #[schemars(range(min = 1, max = 100))]
+    pub quorum_k: u32,
+    /// Sign every result, for a store of this name: the one under which the asker knows this
+    /// server.
+    #[schemars(length(min = 1, max = 256))]
+    pub sign_as: Option<String>,
+    /// Whether the answer says how each store did.
+    #[serde(default)]
+    pub report: bool,
 }
 
 /// Takes memories out of recall, or removes them for good.
@@ -100,6 +145,9 @@ pub struct Forget {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// These memories.
     pub ids: Option<Vec<String>>,
     /// And those that a filter finds, in the words of recall's.
@@ -123,6 +171,9 @@ pub struct Merge {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// What stays: an id, or the `entity_name` in the metadata.
     #[schemars(length(min = 1))]
     pub canonical: String,
@@ -146,6 +197,9 @@ pub struct Expire {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// What it takes; it must demand something.
     #[schemars(required)]
     pub policy: Option<Policy>,
@@ -190,7 +244,10 @@ pub struct Remembered {
 
 /// What a recall found.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(
+    deny_unknown_fields,
+    extend("required" = ["results", "fusion_used", "stores_queried", "latency_ms"])
+)]
 pub struct Recalled {
     /// The best first.
     pub results: Vec<Hit>,
@@ -200,6 +257,26 @@ pub struct Recalled {
     pub stores_queried: Vec<String>,
     /// How long it took.
     pub latency_ms: u64,
+    /// Whether it waits for a person if the agent may read some of what answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending_approval: bool,
+    /// Where the person decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_url: Option<String>,
+    /// How each store did, where the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stores: Option<Vec<StoreStatus>>,
+}
+
+/// How a store did in a recall.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoreStatus {
+    /// The store.
+    pub store: String,
+    /// Whether it answered.
+    pub status: Answered,
+    /// How many of its memories were weighed.
+    pub count: u64,
 }
 
 /// One result of a recall.
@@ -241,6 +318,18 @@ pub struct Hit {
     /// From when it is no longer recalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
+    /// How important it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance: Option<f64>,
+    /// Whether it is in short-term memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub short_term: bool,
+    /// When it was last recalled, where results are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_recalled_at: Option<i64>,
+    /// This server's signature under it, where the request asks for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Envelope>,
 }
 
 /// What became of a forget.
@@ -308,12 +397,25 @@ fn some_results() -> u32 {
     RESULTS
 }
 
+fn one_store() -> u32 {
+    1
+}
+
 impl Remember {
     /// Checks what the schema says beyond the types.
     pub(crate) fn check(&self) -> Result<()> {
         names(&self.agent_id, self.user_id.as_deref())?;
         filled("content", &self.content)?;
-        share("confidence", Some(self.confidence))
+        share("confidence", Some(self.confidence))?;
+        share("importance", self.importance)?;
+        let passing = matches!(self.kind, Type::Semantic | Type::Episodic);
+        if self.short_term && !passing {
+            return Err(Error::invalid(
+                "short_term",
+                "what is procedural or emotional is remembered for long",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -326,6 +428,12 @@ impl Recall {
         }
         if self.hops > HOPS {
             return Err(Error::invalid("hops", "must be from 0 to 3"));
+        }
+        if !(1..=STORES).contains(&self.quorum_k) {
+            return Err(Error::invalid("quorum_k", "must be from 1 to 100"));
+        }
+        if self.sign_as.as_ref().is_some_and(|it| it.is_empty() || it.len() > limits::NAME_BYTES) {
+            return Err(Error::invalid("sign_as", "must be 1 to 256 bytes"));
         }
         Ok(())
     }

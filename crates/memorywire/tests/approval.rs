@@ -8,16 +8,9 @@ use crate::support::{Vault, of_agent};
 
 fn rule(name: &str, source: Option<&str>, operation: &str) -> Rule {
     Rule {
-        name: name.into(),
-        action: RuleAction::Hold,
         operations: vec![operation.into()],
-        agent: None,
         source: source.map(str::to_owned),
-        kind: None,
-        label: None,
-        from_sensitivity: None,
-        words: Vec::new(),
-        learned: false,
+        ..Rule::new(name, RuleAction::Hold)
     }
 }
 

@@ -1,7 +1,14 @@
-//! The scenarios of the reference's suite, none of which passes on an empty answer. The thirteenth
-//! asks about an interface of its language.
+//! The scenarios of the reference's suite, none of which passes on an empty answer: by the routes,
+//! and once more, with the thirteenth, by the interface that every store has.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use yore_engine::Secret;
+use yore_router::adapters::Yore;
+use yore_router::suite::{BEYOND, CONFORMANCE, run};
+use yore_router::{InMemory, Slot, Terms};
 
 use crate::support::{USER, Vault};
 
@@ -151,4 +158,17 @@ async fn scenario_16_many_rows_are_found() {
         vault.fact(&format!("city fact number {number:02} about somewhere.")).await;
     }
     assert_eq!(recalled(&vault, "city fact", 10).await.len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_conformance_yore_as_a_store_among_others() {
+    let vault = Vault::new().await;
+    let url = format!("http://{}", vault.listen().await);
+    let store = Yore::new(&url, Some(Secret::new(vault.owner.clone())), None).unwrap();
+    assert!(!format!("{store:?}").contains(&vault.owner), "the token is not shown");
+    let terms = Terms { deadline: Duration::from_secs(60), ..Terms::default() };
+    let slot = Slot::new("other", Arc::new(store), Arc::new(InMemory::default()), terms);
+    let mut failed = run(&slot, "yore", &CONFORMANCE).await;
+    failed.extend(run(&slot, "yore", &BEYOND).await);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -6,10 +6,21 @@ mod agents;
 mod approval;
 mod carriers;
 mod conformance;
+mod consolidate;
 mod expire;
+#[expect(dead_code, reason = "the servers of other adapters are not needed here")]
+#[path = "../../router/tests/fakes.rs"]
+mod fakes;
+mod faults;
 mod forget;
+mod governance;
+mod graph;
+#[path = "../../router/tests/http.rs"]
+mod http;
+mod large;
 mod merge;
 mod microbench;
+mod poison;
 mod procedures;
 mod published;
 mod recall;
@@ -17,3 +28,4 @@ mod recover;
 mod remember;
 mod stores;
 mod support;
+mod together;

@@ -29,11 +29,11 @@ impl Embedder for Words {
     }
 }
 
-struct Beside {
-    vault: Vault,
-    slot: Arc<Slot>,
+pub(crate) struct Beside {
+    pub(crate) vault: Vault,
+    pub(crate) slot: Arc<Slot>,
     halt: watch::Sender<bool>,
-    _directory: tempfile::TempDir,
+    _directory: Option<tempfile::TempDir>,
 }
 
 impl Drop for Beside {
@@ -48,6 +48,11 @@ async fn beside() -> Beside {
     let url = format!("sqlite-vec://{}", directory.path().join("notes.db").display());
     let mut config = StoreConfig::new("notes", url);
     config.deadline_ms = 5000;
+    with(config, Some(directory)).await
+}
+
+/// A vault with another store beside it, which is kept up to date, and the directory it is in.
+pub(crate) async fn with(config: StoreConfig, directory: Option<tempfile::TempDir>) -> Beside {
     let slot = Arc::new(config.slot(Arc::new(InMemory::default()), Arc::new(Words)).unwrap());
     let router = Router::new(vec![slot.clone()], yore_router::Options::default()).unwrap();
     let mut vault = Vault::new().await;
@@ -147,6 +152,8 @@ async fn mw_123_what_waits_is_in_no_store_until_it_is_approved() {
     let body = json!({"type": "semantic", "content": "tea for two", "approval_required": true});
     let waits = vault.ok("remember", body).await;
     assert_eq!((&waits["pending_approval"], &waits["stores"]), (&json!(true), &json!([])));
+    vault.ok("stores/repair", json!({})).await;
+    assert!(copies(slot).await.is_empty(), "a repair does not deliver it either");
     let hold = vault.pending().await.remove(0);
     vault.approve(&hold).await;
     let found = vault.ok("recall", json!({"query": "tea for two"})).await;
@@ -157,6 +164,77 @@ async fn mw_123_what_waits_is_in_no_store_until_it_is_approved() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), delivered).await.unwrap();
+}
+
+/// The texts of the usual agent that the file has, whoever they are about.
+async fn copies(slot: &Slot) -> Vec<String> {
+    let whose = Whose { agent: AGENT.to_owned(), user: None };
+    let listed = slot.store().list(&whose, None).await.unwrap();
+    listed.items.into_iter().map(|found| found.record.content).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_123_a_rejected_write_and_a_held_deletion_reach_no_store() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let body = json!({"type": "semantic", "content": "tea for three", "approval_required": true});
+    vault.ok("remember", body).await;
+    let hold = vault.pending().await.remove(0);
+    let decide = yore_engine::Decision::Reject;
+    vault.engine.review(&vault.owner_call(), hold.id, decide, None).await.unwrap();
+    let id = vault.fact("tea for four").await;
+    vault.ok("stores/repair", json!({})).await;
+    assert_eq!(copies(slot).await, ["tea for four"]);
+
+    let forget = json!({"ids": [id], "approval_required": true});
+    assert_eq!(vault.ok("forget", forget).await["pending_approval"], true);
+    vault.ok("stores/repair", json!({})).await;
+    assert_eq!(copies(slot).await, ["tea for four"], "nobody has approved");
+    let hold = vault.pending().await.remove(0);
+    vault.approve(&hold).await;
+    vault.ok("stores/repair", json!({})).await;
+    assert!(copies(slot).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_200_mw_205_what_only_some_may_see_stays_in_the_vault() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let body = json!({
+        "type": "semantic", "content": "tea is a surprise", "user_id": USER,
+        "privacy_intent": {"share_with": ["planner"]},
+    });
+    let stored = vault.ok("remember", body).await;
+    assert_eq!(stored["stores"], json!(["yore"]));
+    let id = vault.fact("the tea safe opens with 4711").await;
+    vault.ok("stores/repair", json!({})).await;
+    assert_eq!(copies(slot).await, ["the tea safe opens with 4711"]);
+    let labels = vec![yore_domain::class::Label::new("secret.safe").unwrap()];
+    let governance = yore_domain::class::Governance { labels, ..Default::default() };
+    let change =
+        yore_domain::mutation::Relabel { governance: Some(governance), ..Default::default() };
+    let memory = id.parse().unwrap();
+    let relabel = yore_domain::mutation::Mutation::Relabel { memory, change: Box::new(change) };
+    let owner = vault.owner_call();
+    vault.engine.mutate(&owner, relabel, yore_engine::Wish::default()).await.unwrap();
+    vault.ok("stores/repair", json!({})).await;
+    assert!(copies(slot).await.is_empty(), "a secret is taken back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_204_no_store_shows_what_a_rule_withholds() {
+    let Beside { vault, slot, .. } = &beside().await;
+    vault.fact("the tea diagnosis was mumps").await;
+    vault.ok("stores/repair", json!({})).await;
+    assert_eq!(copies(slot).await.len(), 1);
+    let rule = yore_domain::hold::Rule {
+        operations: vec!["recall".into()],
+        words: vec!["diagnosis".into()],
+        ..yore_domain::hold::Rule::new("reads", yore_domain::hold::RuleAction::Hold)
+    };
+    vault.engine.put_rule(&vault.owner_call(), rule).await.unwrap();
+    let agent = vault.agent(AGENT).await;
+    let body = json!({"agent_id": AGENT, "query": "tea diagnosis", "k": 10});
+    let found = vault.ask(&agent, "recall", &body).await.expect(200);
+    assert_eq!((texts(&found), &found["pending_approval"]), (Vec::new(), &json!(true)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

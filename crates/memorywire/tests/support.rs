@@ -92,6 +92,15 @@ impl Vault {
         Self { engine, clock, memorywire, owner, service, router, _directory: directory }
     }
 
+    /// Listens until the test ends, and returns the address.
+    pub(crate) async fn listen(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = self.router.clone();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address.to_string()
+    }
+
     /// Lets another speaker of the protocol answer.
     pub(crate) fn speak(&mut self, memorywire: Memorywire) {
         (self.memorywire, self.router) = served(&self.engine, memorywire);

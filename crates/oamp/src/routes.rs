@@ -101,6 +101,7 @@ impl Desk {
         // Both media types are JSON to the one parser there is.
         parts.headers.remove(CONTENT_TYPE);
         let depth = self.surface.limits.depth;
+        let bytes = self.surface.taken(&asking.call, bytes).await;
         match yore_http::input(&parts, body, bytes, depth).await {
             Ok(input) => Ok((asking, input)),
             Err(error) => Err(self.oamp.refused_input(&asking.call, error).await),

@@ -64,6 +64,22 @@ async fn oamp_065_a_body_of_100_mb_is_refused_before_it_is_read_or_held() {
 }
 
 #[tokio::test]
+async fn oamp_065_a_stranger_cannot_make_the_server_hold_an_import() {
+    let vault = Vault::new().await;
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counter = taken.clone();
+    let pieces = stream::repeat(Bytes::from(vec![b' '; MIB])).take(10).inspect(move |piece| {
+        counter.fetch_add(piece.len(), Ordering::Relaxed);
+    });
+    let body = Body::from_stream(pieces.map(Ok::<_, std::io::Error>));
+    let request = Request::post("/v1/import").header("authorization", "Bearer nobody");
+    let reply = vault.send(request.body(body).unwrap()).await;
+    assert_eq!(reply.status, 401);
+    let taken = taken.load(Ordering::Relaxed);
+    assert!(taken <= 4 * MIB, "{taken} bytes were taken");
+}
+
+#[tokio::test]
 async fn oamp_065_a_client_that_never_ends_its_request_is_cut_off() {
     let brief = Duration::from_secs(1);
     let vault = Vault::hurried(brief).await;

@@ -326,6 +326,16 @@ async fn totals_count_everything_that_matches() {
     let audit = vault.enveloped("/v1/admin/audit?user_id=owner&action=create&limit=4").await;
     assert_eq!(audit["total"], 30);
     assert_eq!(audit["entries"].as_array().unwrap().len(), 4);
+    // What lies further back than one reading of the chain counts, too.
+    let missing = format!("/v1/knowledge/{}", crate::support::id());
+    for _ in 0..1_000 {
+        vault.get(&vault.owner, &missing).await;
+    }
+    for number in 0..5 {
+        vault.holds(&fact(&format!("the pier report of day {number}"))).await;
+    }
+    let audit = vault.enveloped("/v1/admin/audit?user_id=owner&action=create&limit=4").await;
+    assert_eq!(audit["total"], 35);
 }
 
 #[tokio::test]
@@ -347,7 +357,9 @@ async fn a_service_that_names_nobody_gives_all_its_users_new_keys() {
 async fn oamp_316_a_grant_that_asks_for_everything_exports_what_it_sees() {
     let vault = trusting(true).await;
     vault.holds(&governed("calendar", "internal", &["work"])).await;
-    vault.holds(&governed("diagnosis", "restricted", &["health"])).await;
+    // Each is hidden by one rule alone.
+    vault.holds(&governed("diagnosis", "internal", &["health"])).await;
+    vault.holds(&governed("salary", "restricted", &["work"])).await;
     let mut greedy = claims("backup", &["work"], "internal");
     greedy["oamp_export_full"] = true.into();
     let exported = vault.export(&jwt(&key(1), &greedy)).await;

@@ -1,14 +1,16 @@
 //! Commit, hold or refuse: the one place where consent, governance and approval are decided.
 
-use yore_domain::class::Sensitivity;
+use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::Verb;
 use yore_domain::hold::{HoldReason, Rule, RuleAction};
 use yore_domain::memory::{Content, Memory, Status};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::ActorKind;
 use yore_domain::scope::Visibility;
+use yore_domain::sensitive::{Care, Finding};
 use yore_domain::{Error, Result, Timestamp};
 
+use crate::detect::findings;
 use crate::permit::Permit;
 use crate::principal::Who;
 use crate::rules;
@@ -24,8 +26,22 @@ pub struct Facts<'a> {
     pub rules: &'a [Rule],
     /// Whether the caller itself asked for approval.
     pub wants_approval: bool,
+    /// What is done about secrets and personal data.
+    pub care: Care,
     /// Who approved it, when this is a held operation being carried out.
     pub approved_by: Option<&'a str>,
+    /// Set where the server acts by itself on what somebody remembered: then the owner's rules
+    /// speak about it as about anybody's write.
+    pub unasked: Option<Unasked<'a>>,
+}
+
+/// Something the server does by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Unasked<'a> {
+    /// The agent whose memory it is about.
+    pub agent: Option<&'a str>,
+    /// The operations that rules may know it by.
+    pub counts_as: &'a [&'static str],
 }
 
 /// What happens to an operation.
@@ -80,7 +96,11 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             }
             afterwards(permit, facts)
         }
-        Mutation::Relabel { .. } | Mutation::Restore { .. } => afterwards(permit, facts),
+        Mutation::Relabel { .. } => afterwards(permit, facts),
+        Mutation::Restore { .. } => {
+            not_relabelled(permit, facts)?;
+            afterwards(permit, facts)
+        }
         Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => Ok(()),
         Mutation::Forget { depth: Depth::Erase, .. } => {
             if !permit.allows(Verb::Erase) {
@@ -100,6 +120,11 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             }
             facts.after.map_or(Ok(()), |after| no_wider(permit, &facts.targets, after))
         }
+        // Nobody lets itself read: an agent's recall asks, and a person decides.
+        Mutation::Disclose { .. } if permit.principal().agent().is_some() => {
+            Err(Error::forbidden("only the owner lets an agent read"))
+        }
+        Mutation::Disclose { .. } => Ok(()),
     }
 }
 
@@ -108,6 +133,19 @@ fn afterwards(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
     let Some(after) = facts.after else { return Ok(()) };
     content(permit, after)?;
     no_wider(permit, &facts.targets, after)
+}
+
+/// What was relabelled since may not come back as it was, unless the owner or a service wants it.
+fn not_relabelled(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
+    if permit.principal().agent().is_none() {
+        return Ok(());
+    }
+    let (Some(after), Some(target)) = (facts.after, facts.targets.first()) else { return Ok(()) };
+    let before = &target.head.content;
+    if after.governance != before.governance || after.scope != before.scope {
+        return Err(Error::forbidden("who may see it was changed since"));
+    }
+    Ok(())
 }
 
 /// Only the owner lifts consent or opens to more eyes what was closed to them: what an agent
@@ -124,6 +162,9 @@ fn no_wider(permit: &Permit, targets: &[&Memory], after: &Content) -> Result<()>
         }
         if class.visibility > was.visibility {
             return Err(Error::forbidden("only the owner may make it visible to more"));
+        }
+        if !class.is_shared_within(&was) {
+            return Err(Error::forbidden("only the owner may share it with more"));
         }
         if class.sensitivity < was.sensitivity {
             return Err(Error::forbidden("only the owner may call it less sensitive"));
@@ -170,9 +211,10 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
     if facts.wants_approval {
         return Verdict::Hold(HoldReason::Requested);
     }
-    let agent = match permit.principal().who() {
-        Who::Owner | Who::System { .. } => return Verdict::Commit,
-        Who::Agent { .. } | Who::Service { .. } | Who::Anonymous => permit.principal().agent(),
+    let agent = match (permit.principal().who(), facts.unasked) {
+        (Who::System { .. }, Some(unasked)) => unasked.agent,
+        (Who::Owner | Who::System { .. }, _) => return Verdict::Commit,
+        (Who::Agent { .. } | Who::Service { .. } | Who::Anonymous, _) => permit.principal().agent(),
     };
     // Nobody but the owner takes back alone what somebody else found suspicious.
     let put_aside = |target: &Memory| {
@@ -183,18 +225,13 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
     {
         return Verdict::Hold(HoldReason::Requested);
     }
-    let drafted = match mutation {
-        Mutation::Remember { draft, .. } => Some(&draft.content),
-        Mutation::Revise { .. }
-        | Mutation::Relabel { .. }
-        | Mutation::Forget { .. }
-        | Mutation::Merge { .. }
-        | Mutation::Restore { .. } => {
-            facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
-        }
-    };
-    match rules::first_match(facts.rules, mutation.name(), agent, drafted) {
-        None => Verdict::Commit,
+    let drafted = spoken_of(mutation, facts);
+    let own = [mutation.name()];
+    let names = facts.unasked.map_or(&own[..], |unasked| unasked.counts_as);
+    match rules::first_match(facts.rules, names, agent, drafted) {
+        // What the server does by itself is no write: its words were looked at when they came in.
+        None if facts.unasked.is_some() => Verdict::Commit,
+        None => careful(facts.care, drafted),
         Some(rule) => match rule.action {
             RuleAction::Allow => Verdict::Commit,
             RuleAction::Hold => Verdict::Hold(HoldReason::Rule(rule.name.clone())),
@@ -202,6 +239,50 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
                 Verdict::Refuse(Error::forbidden(format!("the rule '{}' forbids it", rule.name)))
             }
         },
+    }
+}
+
+/// What the rules look at: what would be said, or else what is said now.
+pub(crate) fn spoken_of<'a>(mutation: &'a Mutation, facts: &Facts<'a>) -> Option<&'a Content> {
+    match mutation {
+        Mutation::Remember { draft, .. } => Some(&draft.content),
+        Mutation::Revise { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { .. }
+        | Mutation::Merge { .. }
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => {
+            facts.after.or_else(|| facts.targets.first().map(|target| &target.head.content))
+        }
+    }
+}
+
+/// What no rule of the owner's speaks about waits if it holds what the operator wants looked at.
+fn careful(care: Care, drafted: Option<&Content>) -> Verdict {
+    match looked_at(care, drafted) {
+        Some(why) => Verdict::Hold(HoldReason::Rule(why)),
+        None => Verdict::Commit,
+    }
+}
+
+/// What stands in the place of a rule's name where the operator wants something looked at.
+pub(crate) fn looked_at(care: Care, drafted: Option<&Content>) -> Option<String> {
+    let found = match (care, drafted) {
+        (Care::Hold, Some(content)) => findings(&content.body.text).into_iter().next(),
+        (Care::Hold, None) | (Care::Off | Care::Label, _) => None,
+    };
+    found.map(|found| format!("sensitive data: {}", found.as_str()))
+}
+
+/// Returns the labels that content gets for what is found in it, besides those it has.
+#[must_use]
+pub fn careful_labels(care: Care, content: &Content) -> Vec<Label> {
+    match care {
+        Care::Off => Vec::new(),
+        Care::Label | Care::Hold => {
+            let found = findings(&content.body.text).into_iter().map(Finding::label);
+            found.filter(|label| !content.governance.labels.contains(label)).collect()
+        }
     }
 }
 

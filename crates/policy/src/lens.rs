@@ -19,6 +19,8 @@ pub(crate) struct Demand {
     labels: Labels,
     ceiling: Sensitivity,
     scope: ScopeRule,
+    /// Who is to be shown it; absent for strangers.
+    agent: Option<String>,
 }
 
 impl Lens {
@@ -31,6 +33,7 @@ impl Lens {
             labels: Labels::Any,
             ceiling: Sensitivity::Public,
             scope: ScopeRule { visibility: Some(Visibility::Public), ..ScopeRule::default() },
+            agent: None,
         };
         Self { surface, demands: Arc::new([demand]) }
     }
@@ -42,6 +45,7 @@ impl Lens {
                 labels: grant.read.clone(),
                 ceiling: grant.ceiling,
                 scope: grant.scope.clone(),
+                agent: Some(grant.agent.to_string()),
             })
             .collect();
         Self { surface, demands }
@@ -67,9 +71,11 @@ impl Lens {
 }
 
 impl Demand {
-    /// Handling lifts the demand for labels and sensitivity, never the one for scope.
+    /// Handling lifts the demand for labels and sensitivity, never the one for scope, nor does it
+    /// show to anyone what is shared with others.
     fn met_by(&self, class: &Class, surface: Surface) -> bool {
         fits(&self.scope, class)
+            && class.is_shared_with(self.agent.as_deref())
             && (class.handling.is_open(surface)
                 || (class.sensitivity <= self.ceiling
                     && class.labels.iter().any(|label| self.labels.reach(label))))
@@ -146,6 +152,22 @@ mod tests {
         let without = class("work", Sensitivity::Public, open);
         assert!(!lens.sees(&without), "a memory without a project is not in project x");
         assert!(lens.sees(&Class { project: Some("x".into()), ..without }));
+    }
+
+    #[test]
+    fn mw_200_only_those_it_is_shared_with_see_it_however_open_it_is() {
+        let open = Handling { open_retrieval: true, ..Handling::default() };
+        let with = |agents: &[&str]| Class {
+            shared_with: Some(agents.iter().map(|name| (*name).to_owned()).collect()),
+            agent: Some("writer".into()),
+            visibility: Visibility::Public,
+            ..class("work", Sensitivity::Public, open)
+        };
+        let lens = Lens::of(Surface::Retrieval, &[grant(&[Verb::Read])]);
+        assert!(lens.sees(&with(&["scheduler", "other"])));
+        assert!(!lens.sees(&with(&["other"])) && !lens.sees(&with(&[])));
+        assert!(!Lens::public(Surface::Retrieval).sees(&with(&["scheduler"])));
+        assert!(Lens::everything(Surface::Retrieval).sees(&with(&[])), "the owner's it stays");
     }
 
     #[test]

@@ -6,16 +6,22 @@
 //! of a [`Permit`]; the store asks for a permit, so a handler that forgets the check does
 //! not compile. Start at [`verify`], then [`permit`], [`lens`] and [`mod@judge`].
 
+pub mod detect;
+pub mod elsewhere;
 pub mod evidence;
 pub mod judge;
+pub mod learning;
 pub mod lens;
+pub mod orders;
 pub mod permit;
 pub mod principal;
 pub mod redact;
-mod rules;
+pub mod rules;
+pub mod talk;
 
 pub use evidence::{Evidence, Presented, Standing};
-pub use judge::{Facts, Verdict, judge};
+pub use judge::{Facts, Unasked, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};
+pub use talk::{Protection, may_erase};

@@ -1,7 +1,9 @@
 //! Leaving out what consent says must not cross a visibility boundary.
 
 use serde_json::Value;
+use yore_domain::class::{Class, Label};
 use yore_domain::consent::Consent;
+use yore_domain::grant::Labels;
 
 use crate::principal::{Principal, Who};
 
@@ -44,6 +46,27 @@ impl Viewer {
     }
 }
 
+/// Whether the words of something are kept from a caller who sees that it is there: it is labelled
+/// as a secret, and some grant reaches it without naming it.
+#[must_use]
+pub fn is_secret_to(principal: &Principal, class: &Class) -> bool {
+    let secret = Label::secret();
+    let mut secrets = class.labels.iter().filter(|label| secret.covers(label)).peekable();
+    if secrets.peek().is_none() {
+        return false;
+    }
+    match principal.who() {
+        Who::Owner | Who::Service { .. } | Who::System { .. } => false,
+        Who::Anonymous => true,
+        Who::Agent { grants } => !secrets.all(|label| {
+            grants.iter().all(|grant| match &grant.read {
+                Labels::Any => false,
+                Labels::Under(_) => grant.read.reach(label),
+            })
+        }),
+    }
+}
+
 /// Removes the members at the dotted paths; a path that leads nowhere is passed over.
 ///
 /// Returns whether anything was removed, in which case any integrity block no longer fits.
@@ -74,7 +97,9 @@ fn remove(record: &mut Value, path: &str) -> bool {
 mod tests {
     use serde_json::json;
     use yore_domain::VaultId;
-    use yore_domain::grant::Verb;
+    use yore_domain::class::Governance;
+    use yore_domain::grant::{Grant, Verb};
+    use yore_domain::scope::Scope;
 
     use super::*;
     use crate::principal::tests::{agent, grant, owner};
@@ -96,6 +121,30 @@ mod tests {
         assert!(!viewer.may_take(&consent));
         let silent = Consent::default();
         assert!(viewer.withheld(&silent).is_empty() && viewer.may_take(&silent));
+    }
+
+    #[test]
+    fn mw_205_a_secret_is_kept_from_whoever_was_not_given_it_by_name() {
+        let class = |label: &str| {
+            let labels = vec![Label::new(label).unwrap(), Label::new("work").unwrap()];
+            Class::of(&Governance { labels, ..Governance::default() }, &Scope::default())
+        };
+        let reads = |labels: &[&str]| {
+            let labels = labels.iter().map(|label| Label::new(*label).unwrap()).collect();
+            agent(&[Grant { read: Labels::Under(labels), ..grant(&[Verb::Read]) }])
+        };
+        let any = agent(&[grant(&[Verb::Read])]);
+        for (principal, label, secret) in [
+            (&any, "secret", true),
+            (&any, "secret.bank", true),
+            (&any, "secretary", false),
+            (&reads(&["work"]), "secret.bank", true),
+            (&reads(&["secret"]), "secret.bank", false),
+            (&reads(&["secret.door"]), "secret.bank", true),
+            (&owner(), "secret", false),
+        ] {
+            assert_eq!(is_secret_to(principal, &class(label)), secret, "{label}");
+        }
     }
 
     #[test]

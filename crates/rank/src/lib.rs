@@ -1,6 +1,6 @@
 //! Turns raw signals into an order: fusion by score, context, priors, hints, and the relevance cutoff.
 //!
-//! Everything is a pure function of its arguments: no clock, no store, no text. The caller gathers
+//! Everything is a pure function of its arguments: no clock, no store. The caller gathers
 //! candidates (from `yore-index` or from PostgreSQL), says how old and how trusted each one is, and gets
 //! them back in order, each with the named numbers that put it there.
 //!
@@ -8,11 +8,14 @@
 //! a candidate has a session, whether vectors are there, and what the caller says it prefers.
 //!
 //! Start at [`fuse`]; [`Cutoff`] decides when nothing is the right answer; `stores.rs` fuses the answers of
-//! several stores, for which scores are not comparable.
+//! several stores, for which scores are not comparable; [`promote`] says what short-term memory is worth and
+//! [`overlap`] which texts say nearly the same.
 
 mod cutoff;
 mod fuse;
+pub mod overlap;
 mod prior;
+pub mod promote;
 mod stores;
 
 pub use cutoff::{Cutoff, Evidence, asks_whether};

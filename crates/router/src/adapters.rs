@@ -1,4 +1,4 @@
-//! The backends: two that are databases, three that are servers.
+//! The backends: two that are databases, four that are servers.
 //!
 //! An adapter translates and nothing else: deadlines, canonical ids, conditions and retries are
 //! the slot's.
@@ -7,8 +7,10 @@ mod cognee;
 mod letta;
 mod mem0;
 mod pgvector;
+mod rest;
 mod sqlite_vec;
 mod vectors;
+mod yore;
 
 pub use cognee::Cognee;
 pub use letta::Letta;
@@ -16,6 +18,7 @@ pub use mem0::{Edition, Mem0};
 pub use pgvector::Pgvector;
 pub use sqlite_vec::SqliteVec;
 pub use vectors::{DIMENSIONS, Embedder};
+pub use yore::{Yore, read_hit};
 
 use std::sync::Arc;
 
@@ -39,6 +42,9 @@ pub fn open(config: &StoreConfig, embedder: Arc<dyn Embedder>) -> Result<Arc<dyn
         }
         Target::Cognee { base_url, dataset, token } => {
             Arc::new(Cognee::new(&base_url, &dataset, token)?)
+        }
+        Target::Yore { base_url, token, sign_as } => {
+            Arc::new(Yore::new(&base_url, token, sign_as)?)
         }
     })
 }

@@ -102,6 +102,15 @@ pub enum Target {
         /// Its key.
         token: Option<Secret>,
     },
+    /// Another Yore.
+    Yore {
+        /// Where.
+        base_url: String,
+        /// A token of its.
+        token: Option<Secret>,
+        /// The name that its signatures are for, where its key is known.
+        sign_as: Option<String>,
+    },
 }
 
 fn whole() -> f32 {
@@ -190,8 +199,15 @@ impl StoreConfig {
             "cognee" => {
                 Target::Cognee { base_url: base(COGNEE), dataset: named(place), token: token() }
             }
+            "yore" => self.yore(base(&elsewhere(place)), token()),
+            "http" | "https" => self.yore(base(&format!("{scheme}://{place}")), token()),
             _ => return Err(Error::invalid("url", "names no store that is known")),
         })
+    }
+
+    fn yore(&self, base_url: String, token: Option<Secret>) -> Target {
+        let sign_as = self.public_key.as_ref().map(|_| self.name.clone());
+        Target::Yore { base_url, token, sign_as }
     }
 
     /// What the operator decides about it.
@@ -223,6 +239,13 @@ fn host(place: &str, usual: &str) -> String {
     let place = place.trim_end_matches('/');
     let is_host = place.contains([':', '.']) || place == "localhost";
     if is_host { format!("http://{place}") } else { usual.to_owned() }
+}
+
+/// The address of another Yore: encrypted, unless it is on this machine.
+fn elsewhere(place: &str) -> String {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    let here = matches!(host.trim_matches(['[', ']']), "localhost" | "127.0.0.1" | "::1");
+    format!("{}://{place}", if here { "http" } else { "https" })
 }
 
 #[cfg(test)]
@@ -265,6 +288,18 @@ mod tests {
             (
                 "cognee://default",
                 r#"Cognee { base_url: "http://127.0.0.1:8000/api/v1", dataset: "memorywire", token: None }"#,
+            ),
+            (
+                "yore://localhost:7411?token=t",
+                r#"Yore { base_url: "http://localhost:7411", token: Some(Secret(…)), sign_as: None }"#,
+            ),
+            (
+                "yore://memory.example",
+                r#"Yore { base_url: "https://memory.example", token: None, sign_as: None }"#,
+            ),
+            (
+                "https://memory.example:8443",
+                r#"Yore { base_url: "https://memory.example:8443", token: None, sign_as: None }"#,
             ),
             ("redis://x", "invalid url: names no store that is known"),
             ("nothing", "invalid url: must begin with the name of a store and ://"),

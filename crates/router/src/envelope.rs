@@ -4,6 +4,7 @@
 //! answer, so that nobody between it and the router can change, reorder or replay it. The key is
 //! agreed on beforehand: it is part of the store's configuration, never of its answer.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use yore_canon::encode::{base64url, from_base64url};
@@ -17,12 +18,20 @@ use crate::record::{Question, Record};
 pub const TOLERANCE: i64 = 300_000;
 
 /// The signature under one answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// When it was signed, in milliseconds since 1970.
     pub at: i64,
     /// An Ed25519 signature in base64url.
     pub signature: String,
+}
+
+impl Envelope {
+    /// The envelope of a signature that was made elsewhere, over a claim's message.
+    #[must_use]
+    pub fn of(at: i64, signature: &[u8]) -> Self {
+        Self { at, signature: base64url(signature) }
+    }
 }
 
 /// Why a signature does not count.
@@ -55,9 +64,13 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    fn message(&self, at: i64) -> String {
-        let Question { whose, query, k, types, filter, created_from, now: _ } = self.question;
-        let asked = json!([whose.agent, whose.user, query, k, types, filter, created_from]);
+    /// The text that is signed.
+    #[must_use]
+    pub fn message(&self, at: i64) -> String {
+        let Question { whose, query, k, types, filter, created_from: _, now: _ } = self.question;
+        // By days, for the two sides have two clocks.
+        let days = self.question.days();
+        let asked = json!([whose.agent, whose.user, query, k, types, filter, days]);
         jcs::canonical(&json!({
             "what": "yore-hit-1",
             "store": self.store,
@@ -73,8 +86,7 @@ impl Claim<'_> {
     /// Signs it with the store's key.
     #[must_use]
     pub fn sign(&self, key: &SigningKey, at: i64) -> Envelope {
-        let signature = key.sign(self.message(at).as_bytes());
-        Envelope { at, signature: base64url(signature.as_bytes()) }
+        Envelope::of(at, key.sign(self.message(at).as_bytes()).as_bytes())
     }
 
     /// Checks an envelope against the store's key.

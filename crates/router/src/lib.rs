@@ -1,9 +1,9 @@
 //! Many memory stores behind one door.
 //!
-//! A builder may already have a sqlite-vec file, a PostgreSQL with pgvector, a mem0, a Letta or a
-//! Cognee. This crate speaks to all of them at once: it asks them in parallel, each within its own
-//! deadline, fuses what they answer so that none of them can shout the others down, and brings
-//! each of them up to date from the vault's outbox after it was away.
+//! A builder may already have a sqlite-vec file, a PostgreSQL with pgvector, a mem0, a Letta, a
+//! Cognee or another Yore. This crate speaks to all of them at once: it asks them in parallel,
+//! each within its own deadline, fuses what they answer so that none of them can shout the others
+//! down, and brings each of them up to date from the vault's outbox after it was away.
 //!
 //! A memory has one canonical id, the same in every store. What a backend calls it, and what the
 //! backend cannot hold, is kept in a [`Mapping`] that the caller hands in.
@@ -15,6 +15,7 @@
 //! mapping and deadline, then [`Router`]. Fusion is in [`fuse`](mod@fuse); the adapters are in [`adapters`].
 
 pub mod adapters;
+pub mod adversary;
 mod breaker;
 pub mod config;
 pub mod deliver;
@@ -37,7 +38,8 @@ pub use filter::passes;
 pub use mapping::{InMemory, Kept, Lasting, Mapping};
 pub use record::{Found, Object, Question, Record, Type, Whose};
 pub use router::{
-    Ask, Forgotten, Options, Recalled, Remembered, Report, Router, RouterHealth, WritePolicy,
+    ANCHORS, Ask, Forgotten, Options, Recalled, Remembered, Report, Router, RouterHealth,
+    WritePolicy,
 };
 pub use slot::{Approval, Depth, Forget, Put, Slot, Terms};
 pub use store::{Capabilities, Capability, Health, Keeps, MemoryStore, Neighbour, Page};

@@ -39,6 +39,9 @@ pub struct Kept {
     /// Whether it ranks lower.
     #[serde(default)]
     pub demoted: bool,
+    /// Whether the store refused to let it go: it is asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
 }
 
 /// The durable memory of a router, kept in the vault.
@@ -51,6 +54,12 @@ pub trait Mapping: Debug + Send + Sync {
 
     /// Forgets what is known.
     fn remove<'a>(&'a self, store: &'a str, id: &'a str) -> BoxFuture<'a, Result<()>>;
+
+    /// The ids of everything that is known of a store.
+    fn ids<'a>(&'a self, store: &'a str) -> BoxFuture<'a, Result<Vec<String>>>;
+
+    /// The ids of what a store refused to let go.
+    fn leaving<'a>(&'a self, store: &'a str) -> BoxFuture<'a, Result<Vec<String>>>;
 
     /// The canonical id of what has a place in a store.
     fn canonical<'a>(
@@ -87,6 +96,11 @@ struct Tables {
 }
 
 impl Tables {
+    fn ids(&self, store: &str, which: impl Fn(&Kept) -> bool) -> Vec<String> {
+        let its = self.kept.iter().filter(|((of, _), kept)| of == store && which(kept));
+        its.map(|((_, id), _)| id.clone()).collect()
+    }
+
     fn remove(&mut self, key: &Key) -> Option<Kept> {
         let kept = self.kept.remove(key)?;
         if let Some(place) = &kept.place {
@@ -124,6 +138,14 @@ impl Mapping for InMemory {
             Ok(())
         }
         .boxed()
+    }
+
+    fn ids<'a>(&'a self, store: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        async move { Ok(self.0.lock().ids(store, |_| true)) }.boxed()
+    }
+
+    fn leaving<'a>(&'a self, store: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        async move { Ok(self.0.lock().ids(store, |kept| kept.leaving)) }.boxed()
     }
 
     fn canonical<'a>(

@@ -15,6 +15,8 @@ use crate::filter::passes;
 /// Members of a document.
 pub type Object = Map<String, Value>;
 
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
 /// The name under which a memory keeps what only this protocol has.
 const PROTOCOL: &str = "memorywire";
 
@@ -247,9 +249,16 @@ impl Question {
     /// Asks for what is at most so many days old.
     #[must_use]
     pub fn fresher_than_days(mut self, days: u64) -> Self {
-        let span = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(86_400_000);
+        let span = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY);
         self.created_from = Some(self.now.saturating_sub(span));
         self
+    }
+
+    /// How many days back it reaches, the last of them begun.
+    #[must_use]
+    pub fn days(&self) -> Option<u64> {
+        let span = self.now.saturating_sub(self.created_from?).max(0);
+        Some(span.unsigned_abs().div_ceil(DAY.unsigned_abs()))
     }
 
     /// Whether a record may answer it.

@@ -24,7 +24,7 @@ const MORE: usize = 4;
 /// The furthest relations are followed.
 const HOPS: u8 = 3;
 /// How many of the best are asked for what is related to them.
-const ANCHORS: usize = 20;
+pub const ANCHORS: usize = 20;
 
 /// Which stores a write goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,7 +189,8 @@ impl Router {
     /// found itself stands before them.
     pub async fn recall(&self, ask: &Ask, own: Vec<Lane>) -> Result<Recalled> {
         let (theirs, stores) = self.gather(ask).await?;
-        let hits = self.settle(ask, own.into_iter().chain(theirs).collect()).await;
+        let lanes: Vec<Lane> = own.into_iter().chain(theirs).collect();
+        let hits = self.lifted(ask, self.fused(ask, &lanes), Vec::new()).await;
         Ok(Recalled { hits, fusion: ask.fusion.unwrap_or(self.options.fusion), stores })
     }
 
@@ -213,13 +214,19 @@ impl Router {
     }
 
     /// Makes one list of several, the best first.
-    pub async fn settle(&self, ask: &Ask, lanes: Vec<Lane>) -> Vec<Hit> {
+    #[must_use]
+    pub fn fused(&self, ask: &Ask, lanes: &[Lane]) -> Vec<Hit> {
         let fusion = ask.fusion.unwrap_or(self.options.fusion);
+        fuse(lanes, Rules { fusion, rrf_k: self.options.rrf_k, quorum: ask.quorum })
+    }
+
+    /// Lifts what is related to others of a list, by what the stores and the caller know of it,
+    /// and leaves as many as are wanted. Each store is told what was returned of it.
+    pub async fn lifted(&self, ask: &Ask, mut hits: Vec<Hit>, own: Vec<Link>) -> Vec<Hit> {
         let able = self.asked(ask);
-        let rules = Rules { fusion, rrf_k: self.options.rrf_k, quorum: ask.quorum };
-        let mut hits = fuse(&lanes, rules);
         if ask.hops > 0 {
-            let links = self.links(&able, &wide(ask), &hits, ask.hops).await;
+            let mut links = self.links(&able, &wide(ask), &hits, ask.hops).await;
+            links.extend(own);
             boost(&mut hits, &links, self.options.boost, ask.hops);
         }
         hits.truncate(ask.question.k);
@@ -348,13 +355,10 @@ impl Slot {
             let kept = self.mapping.get(self.name(), anchor).await?;
             let Some(place) = kept.and_then(|kept| kept.place) else { continue };
             for neighbour in self.store.neighbours(&question.whose, &place, hops).await? {
-                if let Some(to) = self.mapping.canonical(self.name(), &neighbour.place).await? {
-                    links.push(Link {
-                        from: (*anchor).to_owned(),
-                        to,
-                        distance: neighbour.distance,
-                    });
-                }
+                let to = self.mapping.canonical(self.name(), &neighbour.place).await?;
+                let to = to.unwrap_or_else(|| self.derived(&neighbour.place));
+                let distance = neighbour.distance;
+                links.push(Link { from: (*anchor).to_owned(), to, distance });
             }
         }
         Ok(links)

@@ -218,6 +218,10 @@ impl Slot {
         let digest = record.digest();
         let known = kept.as_ref().and_then(|kept| kept.place.clone());
         if known.is_some() && kept.as_ref().and_then(|kept| kept.digest.as_ref()) == Some(&digest) {
+            if let Some(kept) = kept.filter(|kept| kept.leaving) {
+                // It came back before the store let it go.
+                self.mapping.put(&self.name, &record.id, Kept { leaving: false, ..kept }).await?;
+            }
             return Ok(Put::Same);
         }
         let demoted = kept.as_ref().is_some_and(|kept| kept.demoted);
@@ -259,6 +263,7 @@ impl Slot {
             digest: Some(digest),
             side: (self.store.keeps() != Keeps::Everything).then(|| record.without_content()),
             demoted,
+            leaving: false,
         };
         self.mapping.put(&self.name, &record.id, kept).await?;
         Ok(put)
@@ -345,7 +350,7 @@ impl Slot {
     }
 
     /// The canonical id of what was in a store before Yore came: always the same one.
-    fn derived(&self, place: &str) -> String {
+    pub(crate) fn derived(&self, place: &str) -> String {
         let said = format!("yore place\0{}\0{place}", self.name);
         Sha256::of(said).to_hex()[..32].to_owned()
     }
@@ -389,14 +394,37 @@ impl Slot {
         Ok(self.mapping.get(&self.name, id).await?.is_some())
     }
 
-    /// Takes back what was delivered. What never was is left alone, whatever the store has.
+    /// Takes back what was delivered. What never was is left alone, whatever the store has. Where
+    /// the store refuses, that is kept in mind.
     pub async fn withdraw(&self, id: &str, depth: Depth) -> Result<bool> {
         let Some(kept) = self.mapping.get(&self.name, id).await? else { return Ok(false) };
         let Some(agent) = kept.agent.clone() else { return Ok(false) };
         let whose = Whose { agent, user: kept.user.clone() };
-        let was = self.forget_known(&whose, id, depth).await?.unwrap_or(false);
-        self.mapping.remove(&self.name, id).await?;
-        Ok(was)
+        match self.forget_known(&whose, id, depth).await {
+            Ok(was) => {
+                self.mapping.remove(&self.name, id).await?;
+                Ok(was.unwrap_or(false))
+            }
+            Err(error) => {
+                self.mapping.put(&self.name, id, Kept { leaving: true, ..kept }).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks once more for what the store refused to let go; returns how much it lets go now.
+    pub async fn withdraw_again(&self) -> Result<u64> {
+        let mut gone = 0;
+        for id in self.mapping.leaving(&self.name).await? {
+            match self.withdraw(&id, Depth::Erase).await {
+                Ok(was) => gone += u64::from(was),
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(store = %self.name, id, %error, "a store lets nothing go");
+                }
+            }
+        }
+        Ok(gone)
     }
 
     /// Forgets what the mapping or the store knows by its id; `None` when neither does.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use yore_engine::Secret;
 use yore_router::adapters::{Cognee, Edition, Letta, Mem0, Pgvector, SqliteVec};
 use yore_router::suite::{BEYOND, CONFORMANCE, NOW, run};
-use yore_router::{InMemory, MemoryStore, Question, Record, Slot, Type, Whose};
+use yore_router::{
+    Ask, InMemory, MemoryStore, Options, Question, Record, Router, Slot, Type, Whose,
+};
 
 use crate::{embedder, fakes, terms};
 
@@ -53,6 +56,68 @@ async fn mw_conformance_pgvector() {
     let health = again.health().await.unwrap();
     assert!(health.detail["memory_count"].as_i64().unwrap() > 0, "{health:?}");
     agents_find_their_own(again).await;
+}
+
+/// Something that speaks TLS in front of the PostgreSQL, which itself need not.
+async fn encrypting(dsn: &str) -> (u16, String) {
+    let target: tokio_postgres::Config = dsn.parse().unwrap();
+    let port = target.get_ports()[0];
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let private = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                // A client that wants TLS says so first, in eight bytes.
+                let mut request = [0; 8];
+                client.read_exact(&mut request).await?;
+                assert_eq!(request[4..], 80_877_103_u32.to_be_bytes(), "nothing in the clear");
+                client.write_all(b"S").await?;
+                let mut client = acceptor.accept(client).await?;
+                let mut server = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    });
+    (own, certificate.pem())
+}
+
+#[tokio::test]
+async fn connections_to_postgresql_are_encrypted_where_the_address_asks_for_it() {
+    let Ok(dsn) = std::env::var("YORE_TEST_PGVECTOR") else {
+        println!("NOT RUN: pgvector: YORE_TEST_PGVECTOR names no PostgreSQL with pgvector");
+        return;
+    };
+    let (port, certificate) = encrypting(&dsn).await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ca.pem");
+    std::fs::write(&file, certificate).unwrap();
+    let schema = format!("encrypted_{}", std::process::id());
+    let open = |query: String| {
+        let dsn = format!("postgresql://postgres@localhost:{port}/postgres?{query}");
+        Pgvector::new(&dsn, &schema, embedder()).unwrap()
+    };
+    for mode in ["require", "verify-full"] {
+        let store = open(format!("sslmode={mode}&sslrootcert={}", file.display()));
+        assert_eq!(store.health().await.unwrap().status, "ok", "{mode}");
+        let stranger = open(format!("sslmode={mode}"));
+        assert!(stranger.health().await.is_err(), "{mode}: nobody vouches for the certificate");
+    }
+    let plain = format!("{dsn}?sslmode=require");
+    let store = Pgvector::new(&plain, &schema, embedder()).unwrap();
+    assert!(store.health().await.is_err(), "a server without TLS is not spoken to in the clear");
 }
 
 /// A schema as memorywire makes it, with an index over an empty table that loses answers.
@@ -132,9 +197,33 @@ async fn mw_conformance_letta_server() {
 async fn mw_conformance_cognee_server() {
     let Some(url) = real("Cognee", "YORE_TEST_COGNEE") else { return };
     let store = Cognee::new(&url, "conformance", None).unwrap();
-    tokio::time::timeout(Duration::from_secs(1800), passes("cognee", Arc::new(store)))
-        .await
-        .unwrap();
+    let slow = async {
+        let store: Arc<dyn MemoryStore> = Arc::new(store);
+        passes("cognee", store.clone()).await;
+        relations_lift(store).await;
+    };
+    tokio::time::timeout(Duration::from_secs(1800), slow).await.unwrap();
+}
+
+/// Facts that name one thing lift each other, in a store that knows what is named.
+async fn relations_lift(store: Arc<dyn MemoryStore>) {
+    let slot = Slot::new("graph", store, Arc::new(InMemory::default()), terms(120_000));
+    let whose = Whose { agent: format!("graph-{}", std::process::id()), user: None };
+    let texts = ["Hypatia taught in a school", "a lamp of Hypatia", "the school has a lamp"];
+    for (number, text) in texts.into_iter().enumerate() {
+        let id = format!("{}-{number}", whose.agent);
+        slot.put(&Record::new(id, &whose, Type::Semantic, text, NOW)).await.unwrap();
+    }
+    let router = Router::new(vec![Arc::new(slot)], Options::default()).unwrap();
+    let question = Question::new(whose.clone(), "a school with a lamp", 5, NOW);
+    let ask = Ask { hops: 1, ..Ask::new(question) };
+    let hits = router.recall(&ask, Vec::new()).await.unwrap().hits;
+    let lifted: Vec<(&str, usize)> =
+        hits.iter().map(|hit| (hit.record.content.as_str(), hit.supporting.len())).collect();
+    assert_eq!(lifted.len(), 3, "{lifted:?}");
+    for (text, by) in lifted {
+        assert_eq!(by, usize::from(text.contains("Hypatia")), "{text}");
+    }
 }
 
 #[tokio::test]
@@ -157,5 +246,7 @@ async fn the_letta_adapter_against_its_documented_routes() {
 async fn the_cognee_adapter_against_its_documented_routes() {
     let (address, _) = fakes::cognee().await;
     let store = Cognee::new(&format!("http://{address}/api/v1"), "yore", None).unwrap();
-    passes("cognee", Arc::new(store)).await;
+    let store: Arc<dyn MemoryStore> = Arc::new(store);
+    passes("cognee", store.clone()).await;
+    relations_lift(store).await;
 }

@@ -8,13 +8,13 @@ use tempfile::TempDir;
 use yore_domain::class::Sensitivity;
 use yore_domain::kind::Kind;
 use yore_domain::memory::Draft;
-use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::mutation::{Depth, Mutation, Relabel};
 use yore_domain::{MemoryId, Timestamp};
 use yore_engine::{Call, Engine, FixedClock, Parts, Secret, Settings, TokenKind, Wish, token};
-use yore_router::adapters::{Edition, Mem0};
+use yore_router::adapters::{Edition, Letta, Mem0};
 use yore_router::deliver::{Delivered, Delivery};
 use yore_router::suite::NOW;
-use yore_router::{Error, InMemory, Mapping, Slot};
+use yore_router::{Error, InMemory, Mapping, Question, Slot, Whose};
 use yore_store_sqlite::{Cost, MasterKey, Options, SqliteStore};
 use zeroize::Zeroizing;
 
@@ -27,7 +27,7 @@ const LOCAL_KEY: [u8; 32] = [7; 32];
 struct Vault {
     engine: Engine,
     owner: Call,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Vault {
@@ -47,7 +47,7 @@ impl Vault {
         let master = Call::bearer("test", token::proof(&LOCAL_KEY, now));
         let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
         let owner = Call::bearer("test", Secret::new(owner));
-        Self { engine, owner, _directory: directory }
+        Self { engine, owner, directory }
     }
 
     async fn remember(&self, text: &str, change: impl FnOnce(&mut Draft)) -> MemoryId {
@@ -131,4 +131,122 @@ async fn what_is_erased_leaves_the_store() {
     let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
     assert_eq!(done.withdrawn, 1, "{done:?}");
     assert_eq!(texts(&slot, "gate").await, ["the gate is green"]);
+}
+
+#[tokio::test]
+async fn a_delete_that_a_store_refuses_is_asked_for_again() {
+    let vault = Vault::new().await;
+    let (address, state) = fakes::mem0().await;
+    let store = Mem0::new(&format!("http://{address}"), Edition::Server, None).unwrap();
+    let mapping = Arc::new(InMemory::default());
+    let slot = slot_on("mem0", store, mapping.clone(), 2000);
+    let gone = vault.remember("the gate has a code", |_| {}).await;
+    vault.to(&slot).catch_up(QUIET).await.unwrap();
+    state.keeps_all.store(true, Ordering::SeqCst);
+    vault.forget(gone, Depth::Tombstone).await;
+    vault.remember("the gate is green", |_| {}).await;
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!(
+        (done.refused, done.created),
+        (1, 1),
+        "what comes after it is not held up: {done:?}"
+    );
+    assert_eq!(mapping.leaving("mem0").await.unwrap().len(), 1);
+    let again = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!((again.withdrawn, state.len()), (0, 2), "still refused");
+    state.keeps_all.store(false, Ordering::SeqCst);
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!((done.withdrawn, state.len()), (1, 1), "{done:?}");
+    assert_eq!(mapping.leaving("mem0").await.unwrap(), [""; 0]);
+    assert_eq!(texts(&slot, "gate").await, ["the gate is green"]);
+}
+
+#[tokio::test]
+async fn deliveries_go_on_by_themselves_after_the_vault_was_put_back() {
+    let vault = Vault::new().await;
+    let slot = slot_on("file", crate::file(), Arc::new(InMemory::default()), 5000);
+    vault.remember("the gate is green", |_| {}).await;
+    vault.to(&slot).catch_up(QUIET).await.unwrap();
+    let copy = vault.directory.path().join("copy.backup");
+    vault.engine.backup(&vault.owner, copy.clone()).await.unwrap();
+    for colour in ["red", "blue", "white"] {
+        vault.remember(&format!("the gate was {colour} later"), |_| {}).await;
+    }
+    vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!(texts(&slot, "gate").await.len(), 4);
+    vault.engine.restore_backup(&vault.owner, copy).await.unwrap();
+
+    // Fewer changes than the store has seen.
+    vault.remember("the gate is open", |_| {}).await;
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!((done.created, done.withdrawn), (1, 3), "{done:?}");
+    let mut found = texts(&slot, "gate").await;
+    found.sort();
+    assert_eq!(found, ["the gate is green", "the gate is open"]);
+    let again = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!(again, Delivered::default());
+}
+
+#[tokio::test]
+async fn a_repair_leaves_no_word_of_what_was_erased() {
+    let vault = Vault::new().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes.db");
+    let store = yore_router::adapters::SqliteVec::open(&path, crate::embedder()).unwrap();
+    let slot = slot_on("file", store, Arc::new(InMemory::default()), 5000);
+    let erased = vault.remember("the gate code is 4711", |_| {}).await;
+    vault.to(&slot).catch_up(QUIET).await.unwrap();
+    vault.forget(erased, Depth::Erase).await;
+    let done = vault.to(&slot).repair(QUIET).await.unwrap();
+    assert_eq!(done.withdrawn, 1, "{done:?}");
+    let rows = rusqlite::Connection::open(&path).unwrap();
+    let left: i64 = rows.query_row("SELECT count(*) FROM memories", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0, "out of recall is not enough");
+}
+
+#[tokio::test]
+async fn a_vault_that_was_put_back_and_has_grown_since_is_not_taken_for_the_same() {
+    let vault = Vault::new().await;
+    let slot = slot_on("file", crate::file(), Arc::new(InMemory::default()), 5000);
+    let copy = vault.directory.path().join("copy.backup");
+    vault.remember("the gate is green", |_| {}).await;
+    vault.engine.backup(&vault.owner, copy.clone()).await.unwrap();
+    vault.remember("the gate was red later", |_| {}).await;
+    vault.to(&slot).catch_up(QUIET).await.unwrap();
+    vault.engine.restore_backup(&vault.owner, copy).await.unwrap();
+    for number in 0..5 {
+        vault.remember(&format!("gate number {number}"), |_| {}).await;
+    }
+    let done = vault.to(&slot).catch_up(QUIET).await.unwrap();
+    assert_eq!((done.created, done.withdrawn), (5, 1), "{done:?}");
+    assert!(!texts(&slot, "gate").await.contains(&"the gate was red later".to_owned()));
+}
+
+#[tokio::test]
+async fn mw_088_a_memory_that_moves_to_another_person_leaves_no_copy_behind() {
+    let (mem0, mem0_state) = fakes::mem0().await;
+    let (letta, letta_state) = fakes::letta().await;
+    let mem0 = Mem0::new(&format!("http://{mem0}"), Edition::Server, None).unwrap();
+    let letta = Letta::new(&format!("http://{letta}"), None, "yore", "model".into()).unwrap();
+    let mapping = || Arc::new(InMemory::default());
+    for (slot, state) in [
+        (slot_on("mem0", mem0, mapping(), 5000), mem0_state),
+        (slot_on("letta", letta, mapping(), 5000), letta_state),
+    ] {
+        let vault = Vault::new().await;
+        let memory = vault.remember("the gate is green", |_| {}).await;
+        vault.to(&slot).catch_up(QUIET).await.unwrap();
+        assert_eq!(texts(&slot, "gate").await.len(), 1, "{slot:?}");
+        let found = vault.engine.get(&vault.owner, yore_engine::Reference::Memory(memory)).await;
+        let mut scope = found.unwrap().head.content.scope;
+        scope.user = Some("bob".into());
+        let change = Box::new(Relabel { scope: Some(scope), ..Relabel::default() });
+        vault.mutate(Mutation::Relabel { memory, change }).await;
+        vault.to(&slot).catch_up(QUIET).await.unwrap();
+        assert_eq!(state.len(), 1, "one row, wherever it is: {slot:?}");
+        assert_eq!(texts(&slot, "gate").await, [""; 0], "it is not alice's any more");
+        let bob = Whose { agent: "agent-a".into(), user: Some("bob".into()) };
+        let lane = slot.recall(&Question::new(bob, "gate", 5, NOW)).await.unwrap();
+        assert_eq!(lane.hits.len(), 1, "{slot:?}");
+    }
 }

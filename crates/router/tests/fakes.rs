@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) trouble: Mutex<Option<Reply>>,
     /// Whether only answers to writes are.
     pub(crate) writes_only: AtomicBool,
+    /// Whether it lets nothing go.
+    pub(crate) keeps_all: AtomicBool,
 }
 
 impl State {
@@ -83,6 +85,9 @@ async fn start(routes: fn(&State, &Asked) -> Reply) -> (SocketAddr, Arc<State>) 
     let state = Arc::new(State::default());
     let shared = state.clone();
     let address = serve(move |asked| {
+        if asked.method == "DELETE" && shared.keeps_all.load(Ordering::SeqCst) {
+            return Reply::Json(409, json!({"detail": "it is needed here"}));
+        }
         let before = shared.len();
         let reply = routes(&shared, &asked);
         let spared = shared.writes_only.load(Ordering::SeqCst) && shared.len() == before;
@@ -287,6 +292,21 @@ pub(crate) async fn cognee() -> (SocketAddr, Arc<State>) {
                 let its = rows.iter().filter(|row| row.home == *home);
                 let its = its.map(|row| json!({"id": row.id, "externalMetadata": row.body}));
                 Reply::Json(200, its.collect())
+            }
+            ("GET", ["datasets", home, "graph"]) => {
+                let (mut nodes, mut edges) = (Vec::new(), Vec::new());
+                for row in state.rows.lock().iter().filter(|row| row.home == *home) {
+                    let chunk = format!("chunk of {}", row.id);
+                    nodes.push(json!({"id": row.id, "type": "TextDocument"}));
+                    nodes.push(json!({"id": chunk, "type": "DocumentChunk"}));
+                    edges.push(json!({"source": chunk, "target": row.id}));
+                    let words = row.text.split(|c: char| !c.is_alphanumeric());
+                    for name in words.filter(|word| word.starts_with(char::is_uppercase)) {
+                        nodes.push(json!({"id": name, "type": "Entity"}));
+                        edges.push(json!({"source": chunk, "target": name}));
+                    }
+                }
+                Reply::Json(200, json!({"nodes": nodes, "edges": edges}))
             }
             ("GET", ["datasets", _, "data", id, "raw"]) => {
                 let rows = state.rows.lock();

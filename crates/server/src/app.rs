@@ -23,6 +23,7 @@ use yore_engine::dialect::Registry;
 use yore_http::{Peer, RequestId, Surface};
 use yore_memorywire::{Memorywire, Stores};
 use yore_oamp::Oamp;
+use yore_omp::Omp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
 
@@ -40,6 +41,7 @@ struct Inner {
     ump: Arc<Ump>,
     oamp: Arc<Oamp>,
     memorywire: Arc<Memorywire>,
+    omp: Arc<Omp>,
     surface: Surface,
     config: Config,
     guard: Guard,
@@ -69,12 +71,15 @@ impl App {
         };
         let ump = Arc::new(Ump::new(engine.clone(), spoken(&config)));
         let oamp = Arc::new(Oamp::new(engine.clone(), config.oamp.options()));
-        let options = yore_memorywire::Options::default();
+        let require_user = config.memorywire.require_user;
+        let options = yore_memorywire::Options { require_user, ..Default::default() };
         let mut memorywire = Memorywire::new(engine.clone(), options);
         if let Some(stores) = stores {
             memorywire = memorywire.with_stores(stores);
         }
         let memorywire = Arc::new(memorywire);
+        let omp =
+            Arc::new(Omp::new(engine.clone(), config.omp.options(&config.listen, &config.data)));
         let registry = Arc::new(Registry::new(vec![
             Box::new((*ump).clone()),
             Box::new((*oamp).clone()),
@@ -84,6 +89,7 @@ impl App {
             ump,
             oamp,
             memorywire,
+            omp,
             surface: Surface { engine, registry, limits, stop },
             guard: Guard::new(&config.listen),
             config,
@@ -130,6 +136,7 @@ impl App {
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
             .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
             .merge(yore_memorywire::routes(surface.clone(), Arc::clone(&self.0.memorywire)))
+            .merge(yore_omp::routes(surface.clone(), Arc::clone(&self.0.omp)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
             .merge(yore_web::routes(surface.clone(), yore_web::Options::default()))
             .with_state(())

@@ -7,16 +7,19 @@ mod layer;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use yore_canon::did::Did;
+use yore_domain::Span;
 use yore_domain::query::Effort;
-use yore_engine::Secret;
+use yore_domain::sensitive::Care;
+use yore_engine::{Consolidating, Secret};
 use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
+use crate::backup::Backups;
 use crate::error::{Error, Result};
 use crate::key::KeySource;
 
@@ -38,6 +41,9 @@ pub struct Config {
     pub strict_audit: bool,
     /// Which models recall uses when the caller does not say. Default: `balanced`.
     pub effort: Effort,
+    /// What is done about secrets and personal data in what is written: `off`, `label` or `hold`.
+    /// Default: off.
+    pub sensitive: Care,
     /// Who may read `/metrics`. Default: `loopback`.
     pub metrics: Metrics,
     /// Where to listen.
@@ -46,6 +52,8 @@ pub struct Config {
     pub tls: Tls,
     /// Bounds on what one caller can cost.
     pub limits: Limits,
+    /// How short-term memory becomes long-term.
+    pub consolidation: Consolidation,
     /// Whose signed tokens count.
     pub trust: Trust,
     /// The Universal Memory Protocol.
@@ -54,6 +62,12 @@ pub struct Config {
     pub publish: Publish,
     /// What concerns OAMP alone.
     pub oamp: Oamp,
+    /// What concerns memorywire alone.
+    pub memorywire: Memorywire,
+    /// Copies of the vaults that a server makes by itself.
+    pub backup: Backups,
+    /// What concerns OMP alone.
+    pub omp: Omp,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -92,6 +106,15 @@ pub struct Tls {
     pub key: Option<PathBuf>,
 }
 
+/// What concerns memorywire alone.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memorywire {
+    /// Whether every request must name a person, or say by `agent_only` that it means none.
+    /// Default: no.
+    pub require_user: bool,
+}
+
 /// What concerns OAMP alone.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -128,6 +151,90 @@ impl Oamp {
             return Err(wrong("must hold at least 32 bytes".into()));
         }
         Ok(Some(Secret::new(secret)))
+    }
+}
+
+/// How short-term memory becomes long-term.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Consolidation {
+    /// Seconds between two looks; 0 means that only `yore consolidate` looks. Default: 60.
+    pub every_seconds: u64,
+    /// The score from which something is promoted, from 0 to 1. Default: 0.6.
+    pub threshold: f64,
+    /// What one agent keeps of one person in short-term memory. Default: 100.
+    pub window: usize,
+    /// Who scores: `balanced` or `reference`. Default: `balanced`.
+    pub scorer: String,
+}
+
+impl Default for Consolidation {
+    fn default() -> Self {
+        Self {
+            every_seconds: 60,
+            threshold: 0.6,
+            window: yore_engine::WINDOW,
+            scorer: "balanced".into(),
+        }
+    }
+}
+
+impl Consolidation {
+    /// The engine's settings.
+    pub(crate) fn settings(&self) -> Result<Consolidating> {
+        let wrong = |what: &str| Error::Config(format!("consolidation.{what}"));
+        if !(0.0..=1.0).contains(&self.threshold) {
+            return Err(wrong("threshold must be a number from 0 to 1"));
+        }
+        if self.window == 0 {
+            return Err(wrong("window must not be 0"));
+        }
+        let mut settings = Consolidating {
+            every: Span::seconds(self.every_seconds),
+            threshold: self.threshold,
+            window: self.window,
+            ..Consolidating::default()
+        };
+        settings.prefer(&self.scorer).map_err(|error| wrong(&error.to_string()))?;
+        Ok(settings)
+    }
+}
+
+/// What concerns OMP alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Omp {
+    /// Whether it is spoken in clear text on the loopback address, too. The protocol forbids it.
+    /// Default: no; whoever asks is told the address with TLS.
+    pub insecure_loopback: bool,
+    /// Whether a change must name the state it is about by `If-Match`. Default: no.
+    pub require_if_match: bool,
+    /// Bytes of an archive that is brought in. Default: 10 GiB.
+    pub archive_bytes: u64,
+}
+
+impl Default for Omp {
+    fn default() -> Self {
+        let archive_bytes = yore_omp::Options::default().archive_bytes;
+        Self { insecure_loopback: false, require_if_match: false, archive_bytes }
+    }
+}
+
+impl Omp {
+    /// How the protocol is to be spoken.
+    pub(crate) fn options(&self, listen: &Listen, data: &Path) -> yore_omp::Options {
+        let tls_at = match listen.https {
+            // The address is not known yet where the system is to choose the port.
+            Bind::At(address) if address.port() != 0 => Some(format!("https://{address}")),
+            Bind::At(_) | Bind::Off => None,
+        };
+        yore_omp::Options {
+            clear_text: self.insecure_loopback,
+            tls_at,
+            require_if_match: self.require_if_match,
+            spool: Some(data.join("spool")),
+            archive_bytes: self.archive_bytes,
+        }
     }
 }
 
@@ -252,14 +359,19 @@ impl Default for Config {
             log: "info".into(),
             strict_audit: false,
             effort: Effort::default(),
+            sensitive: Care::default(),
             metrics: Metrics::default(),
             listen: Listen::default(),
             tls: Tls::default(),
             limits: Limits::default(),
+            consolidation: Consolidation::default(),
             trust: Trust::default(),
             ump: Ump::default(),
             publish: Publish::default(),
             oamp: Oamp::default(),
+            memorywire: Memorywire::default(),
+            backup: Backups::default(),
+            omp: Omp::default(),
             stores: Vec::new(),
             key: KeySource::default(),
         }
@@ -409,6 +521,8 @@ impl Config {
             }
         }
         self.publish.exports()?;
+        self.consolidation.settings()?;
+        self.backup.check()?;
         if !(1..=yore_canon::json::MAX_DEPTH).contains(&self.limits.depth) {
             return Err(Error::Config(format!(
                 "limits.depth must be 1 to {}",

@@ -16,6 +16,7 @@ use yore_store_sqlite::{Error as StoreError, Options, SqliteStore};
 use zeroize::Zeroizing;
 
 use crate::app::{self, App};
+use crate::backup::Keeping;
 use crate::claim::{Claim, Note, Wish};
 use crate::clock::SystemClock;
 use crate::config::{Bind, Config};
@@ -114,9 +115,11 @@ impl Host {
             settings: Settings {
                 strict_audit: config.strict_audit,
                 effort: config.effort,
+                care: config.sensitive,
                 reads_per_minute: config.limits.reads_per_minute,
                 writes_per_minute: config.limits.writes_per_minute,
                 recalls_per_minute: config.limits.recalls_per_minute,
+                consolidation: config.consolidation.settings()?,
                 audiences: config.trust.audiences.clone(),
                 issuers: config.trust.issuers.clone(),
                 did: config.trust.did.clone().unwrap_or_default(),
@@ -191,6 +194,7 @@ impl Host {
                 tokio::spawn(async move { delivery.run(halted).await })
             })
             .collect();
+        let copies = tokio::spawn(self.copies().run(halted.clone()));
         let (app, acceptor) = self.assemble(stores);
         let renewal = listeners.identity().map(|identity| self.renew(identity));
         self.announce(&listeners)?;
@@ -208,6 +212,9 @@ impl Host {
             renewal.abort();
         }
         halt.send_replace(true);
+        if let Err(error) = copies.await {
+            tracing::error!(%error, "the making of copies ended badly");
+        }
         for delivery in deliveries {
             if let Err(error) = delivery.await {
                 tracing::error!(%error, "a delivery ended badly");
@@ -222,6 +229,19 @@ impl Host {
         let (key, clock) = (Arc::clone(&self.local_key), Arc::clone(&self.clock));
         let caller = move || Call::bearer("memorywire", token::proof(&key, clock.now()));
         stores::open(&self.config, &self.local_key, Arc::new(caller))
+    }
+
+    /// Who makes copies of the vaults when they are due. Only a server that stays does.
+    fn copies(&self) -> Keeping {
+        let (key, clock) = (Arc::clone(&self.local_key), Arc::clone(&self.clock));
+        let caller = move || Call::bearer("background", token::proof(&key, clock.now()));
+        Keeping {
+            engine: self.engine.clone(),
+            backups: self.config.backup.clone(),
+            folder: self.config.backup.folder(&self.config.data),
+            clock: self.clock.clone(),
+            caller: Arc::new(caller),
+        }
     }
 
     fn assemble(&self, stores: Option<Stores>) -> (App, Arc<Acceptor>) {

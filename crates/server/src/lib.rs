@@ -14,6 +14,7 @@
 //! native API) and `listen.rs` (connections).
 
 mod app;
+pub mod backup;
 mod claim;
 mod clock;
 pub mod config;

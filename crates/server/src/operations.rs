@@ -77,12 +77,14 @@ macro_rules! route {
 pub(crate) fn routes() -> Router<App> {
     route! {
         Remember Revise Relabel Forget Merge RestoreVersion Recall Context Get GetAsOf History
-        List Count Feedback Expire Undo Converse Conversation Conversations Messages
-        EraseConversation EraseMessage Import Propose Whoami Export IssueGrant IssueCapability
+        List Count Feedback Expire Consolidate Undo Converse Conversation Conversations Messages
+        EraseConversation EraseMessage EraseRest Import KnownImports Propose Whoami Export
+        IssueGrant IssueCapability
         PublicReads
         Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
-        Holds ShowHold Decide Rules PutRule RemoveRule
-        Audit VerifyAudit Census Check Rotate Backup Restore Traces Jobs ShowJob CancelJob
+        Holds ShowHold Decide DecideAll Rules PutRule RemoveRule SwitchRule Learning Learn
+        Audit VerifyAudit SealAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob
+        CancelJob
         LegalHold
     }
     .route(&path(api::WATCH), post(watch::follow))
@@ -117,6 +119,7 @@ async fn perform<E: Serve>(State(app): State<App>, request: Request) -> Response
 async fn carry_out<E: Serve>(app: &App, request: Request, bytes: usize) -> Result<E::Output> {
     let (parts, body) = request.into_parts();
     let call = app.surface().call(&parts, PROTOCOL)?;
+    let bytes = app.surface().taken(&call, bytes).await;
     let input = yore_http::input(&parts, body, bytes, app.surface().limits.depth).await?;
     let backups = place::backups(&app.config().data);
     let files = match parts.extensions.get::<Peer>() {
@@ -161,6 +164,9 @@ serve! {
     Expire(engine, call, input::Expire { policy, action, dry_run }) {
         engine.expire(call, policy, action, dry_run)
     }
+    Consolidate(engine, call, input::Consolidate { pass, dry_run }) {
+        engine.consolidate(call, pass, dry_run)
+    }
     Undo(engine, call, undo) { engine.undo(call, undo) }
     Converse(engine, call, input::Converse { conversation, messages }) {
         engine.converse(call, conversation, messages)
@@ -175,11 +181,12 @@ serve! {
         engine.messages(call, conversation, from, limit)
     }
     EraseConversation(engine, call, input::OneConversation { conversation }) {
-        engine.erase_conversation(call, conversation)
+        engine.erase_conversation(call, conversation, Vec::new())
     }
     EraseMessage(engine, call, input::OneMessage { conversation, message }) {
         engine.erase_message(call, conversation, message)
     }
+    EraseRest(engine, call, _) { engine.erase_rest(call) }
     Import(engine, call, input::Import { items, dry_run }) {
         async {
             match dry_run {
@@ -197,7 +204,12 @@ serve! {
         }
     }
     Whoami(engine, call, _) { engine.whoami(call) }
-    Export(engine, call, input::List { filter, page }) { engine.export(call, filter, page) }
+    Export(engine, call, input::Export { filter, page, hands }) {
+        engine.export_for(call, hands, filter, page)
+    }
+    KnownImports(engine, call, input::KnownImports { fingerprints }) {
+        engine.imported(call, fingerprints)
+    }
     IssueGrant(engine, call, request) { engine.issue_grant(call, request) }
     IssueCapability(engine, call, input::IssueCapability { request, audience }) {
         yore_ump::issue(engine, call, request, audience)
@@ -218,16 +230,26 @@ serve! {
     Tokens(engine, call, _) { engine.tokens(call) }
     RevokeToken(engine, call, input::OneToken { token }) { engine.revoke_token(call, token) }
     Holds(engine, call, input::Holds { state, limit }) { engine.holds(call, state, limit) }
-    ShowHold(engine, call, input::OneHold { hold }) { engine.hold(call, hold) }
+    ShowHold(engine, call, input::OneHold { hold }) { engine.case(call, hold) }
     Decide(engine, call, input::Decide { hold, decision, note }) {
         engine.review(call, hold, decision, note)
+    }
+    DecideAll(engine, call, input::DecideAll { which, decision, note }) {
+        engine.review_all(call, which, decision, note)
     }
     Rules(engine, call, _) { engine.rules(call) }
     PutRule(engine, call, input::PutRule { rule }) { engine.put_rule(call, rule) }
     RemoveRule(engine, call, input::RemoveRule { name }) { engine.remove_rule(call, name) }
+    SwitchRule(engine, call, input::SwitchRule { name, off }) {
+        engine.switch_rule(call, name, off)
+    }
+    Learning(engine, call, _) { engine.learning(call) }
+    Learn(engine, call, input::Learn { after }) { engine.set_learning(call, after) }
     Audit(engine, call, query) { engine.audit(call, query) }
     VerifyAudit(engine, call, _) { engine.verify_audit(call) }
+    SealAudit(engine, call, _) { engine.seal_audit(call) }
     Census(engine, call, _) { engine.census(call) }
+    Vitals(engine, call, input::Vitals { agent, user }) { engine.vitals(call, agent, user) }
     Check(engine, call, input::Check { repair }) { engine.check(call, repair) }
     Rotate(engine, call, _) {
         async { engine.rotate_keys(call).await.map(|(_, done)| done) }

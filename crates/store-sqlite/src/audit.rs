@@ -8,6 +8,7 @@ use yore_canon::jcs;
 use yore_canon::key::{SigningKey, VerifyingKey};
 use yore_domain::audit::{Actor, Checkpoint, Draft, Fault, Report};
 use yore_domain::{MemoryId, Seq, Timestamp, VaultId};
+use yore_store::keeper::checkpoint_name;
 
 use crate::error::{Error, Result};
 use crate::writer::Desk;
@@ -21,6 +22,7 @@ pub(crate) fn append(
     desk: &Desk,
     tip: &mut Option<Tip>,
     draft: &Draft,
+    (change, changes): (u64, Option<String>),
     written: &[MemoryId],
 ) -> Result<(Seq, Option<String>)> {
     let conn = &desk.conn;
@@ -36,13 +38,15 @@ pub(crate) fn append(
         | Actor::Anonymous
         | Actor::Unknown => None,
     };
-    conn.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute((
+    conn.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute((
         seq,
         draft.at.micros(),
         &draft.operation,
         agent,
         data,
         hash.as_bytes(),
+        change,
+        changes,
     ))?;
     for target in draft.targets.iter().filter(|target| !written.contains(&target.memory)) {
         conn.prepare_cached(
@@ -108,7 +112,7 @@ pub(crate) fn tip(conn: &Connection) -> Result<Option<Tip>> {
 }
 
 fn sign(vault: VaultId, key: &SigningKey, seq: u64, hash: Blake3, at: Timestamp) -> Checkpoint {
-    let signed = chain::Checkpoint::sign(&log(vault, at), seq, hash, key);
+    let signed = chain::Checkpoint::sign(&checkpoint_name(vault, at), seq, hash, key);
     Checkpoint {
         seq: Seq(seq),
         hash: hash.to_hex(),
@@ -125,16 +129,11 @@ fn store(conn: &Connection, checkpoint: &Checkpoint) -> Result<String> {
     Ok(data)
 }
 
-/// The name a checkpoint is signed under: the vault and the time, so that both are bound.
-fn log(vault: VaultId, at: Timestamp) -> Vec<u8> {
-    [vault.bytes().as_slice(), &at.micros().to_be_bytes()].concat()
-}
-
 fn holds(vault: VaultId, key: &VerifyingKey, checkpoint: &Checkpoint) -> bool {
     let Ok(hash) = Blake3::from_hex(&checkpoint.hash) else { return false };
     let Ok(signature) = checkpoint.signature.parse() else { return false };
     chain::Checkpoint { seq: checkpoint.seq.0, hash, signature }
-        .verify(&log(vault, checkpoint.at), key)
+        .verify(&checkpoint_name(vault, checkpoint.at), key)
         .is_ok()
 }
 

@@ -3,10 +3,12 @@
 mod books;
 mod conversation;
 mod erase;
+mod ledger;
 mod memory;
 mod words;
 
 use rusqlite::{Connection, OptionalExtension as _};
+use serde_json::Value;
 use yore_domain::audit::Draft;
 use yore_domain::{Error as DomainError, MemoryId, Seq, Span, Timestamp, VaultId};
 use yore_store::plan::{Before, Operation};
@@ -17,6 +19,7 @@ use crate::audit;
 use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::{Effect, Indexes, statement_number};
+use crate::outbox::{self, Told};
 use crate::vault::Classes;
 use crate::writer::{Desk, REWRITE};
 
@@ -68,7 +71,7 @@ impl Tail {
         };
         Ok(Self {
             tip: audit::tip(conn)?,
-            change: last("outbox", "seq")?.cast_unsigned(),
+            change: outbox::last(conn)?,
             memory_row: last("memory", "row")?,
             version_row: last("version", "row")?,
             epochs: crate::books::epochs(conn)?,
@@ -115,20 +118,20 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<(Done, Tail), CommitErro
         commit.check(precondition)?;
     }
     let before = commit.tail.change;
+    let mut told = Told::default();
     for write in &plan.writes {
         let Some(known) = commit.write(write)? else { continue };
         if let Some(what) = write.change(&known) {
             commit.tail.change += 1;
-            let data = serde_json::to_string(&what).map_err(crate::Error::from)?;
-            let row = (commit.tail.change, commit.at.micros(), data);
-            commit.run("INSERT INTO outbox VALUES (?1, ?2, ?3)", row)?;
+            told.push(&what).map_err(crate::Error::from)?;
         }
     }
     if commit.erased {
         commit.run("INSERT OR REPLACE INTO setting VALUES (?1, 'true')", [REWRITE])?;
     }
+    let outbox = (commit.tail.change, told.into_column());
     let (seq, checkpoint) =
-        audit::append(desk, &mut commit.tail.tip, &commit.audit, &commit.written)?;
+        audit::append(desk, &mut commit.tail.tip, &commit.audit, outbox, &commit.written)?;
     if seq.0.is_multiple_of(audit::INTERVAL) {
         commit.sweep()?;
     }
@@ -209,6 +212,13 @@ impl Commit<'_> {
                     .is_some()
                     == *exists,
             ),
+            Precondition::Setting(name, value) => {
+                let sql = "SELECT value FROM setting WHERE name = ?1";
+                let found: Option<String> = self.one(sql, [name])?;
+                let found = found.map(|text| serde_json::from_str::<Value>(&text)).transpose();
+                ("setting", found.map_err(crate::Error::from)? == *value)
+            }
+            Precondition::Talk(head, extent) => ("conversation", self.is_talk(head, *extent)?),
         };
         if holds { Ok(()) } else { Err(CommitError::Stale(what)) }
     }
@@ -255,6 +265,7 @@ impl Commit<'_> {
             Write::EraseMessage(id, message) => {
                 return Ok(Some(self.erase_messages(*id, Some(*message))?));
             }
+            Write::Bury(grave) => self.bury(*grave)?,
             Write::BlobChunk { blob, number, bytes, complete } => {
                 self.blob_chunk(*blob, *number, bytes, *complete)?;
             }

@@ -3,7 +3,7 @@
 //! The rows are the truth. Everything in `indexes` can be built from them again, and the
 //! snapshot of it on disk is encrypted like the rows. One thread writes each vault
 //! (`writer`), many read-only connections read it (`vault`), and a plan is carried out in
-//! `commit` with its audit entry and its outbox rows in the same transaction. Keys never lie
+//! `commit` with its audit entry and what changed in the same transaction. Keys never lie
 //! on disk unwrapped (`key`). The catalog is a vault with a few tables more.
 //!
 //! This crate judges nothing: who may do what was decided where the permit was made. It
@@ -20,6 +20,7 @@ mod keeper;
 mod key;
 mod migrate;
 mod open;
+mod outbox;
 mod readers;
 mod search;
 mod select;

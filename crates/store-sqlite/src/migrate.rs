@@ -15,9 +15,10 @@ pub(crate) enum Schema {
     Catalog,
 }
 
-const VAULT: &[&str] = &[include_str!("schema/vault.sql")];
+const LEDGER: &str = include_str!("schema/ledger.sql");
+const VAULT: &[&str] = &[include_str!("schema/vault.sql"), LEDGER];
 const CATALOG: &[&str] =
-    &[concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql"))];
+    &[concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql")), LEDGER];
 
 /// Brings a file to the newest schema, each step in its own transaction.
 pub(crate) fn migrate(conn: &mut Connection, schema: Schema, path: &Path) -> Result<()> {

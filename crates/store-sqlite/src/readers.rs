@@ -13,6 +13,7 @@ use yore_domain::Error as DomainError;
 use crate::error::Result;
 use crate::key::Key;
 use crate::open::{self, Role, Tuning};
+use crate::outbox;
 
 /// How many idle readers a vault keeps.
 const IDLE: usize = 4;
@@ -61,9 +62,7 @@ impl Readers {
         });
         reader.execute_batch("BEGIN")?;
         // A deferred transaction sees the file as it is at its first read: make that now.
-        reader
-            .prepare_cached("SELECT coalesce(max(seq), 0) FROM outbox")?
-            .query_row([], |row| row.get::<_, u64>(0))?;
+        outbox::last(&reader)?;
         Ok(reader)
     }
 

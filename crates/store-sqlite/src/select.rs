@@ -16,6 +16,14 @@ use yore_policy::Lens;
 
 use crate::vault::Classes;
 
+/// The condition that joins a memory `m` with all its versions `v`.
+macro_rules! its_versions {
+    () => {
+        "(v.row = m.first_row OR (v.memory = m.row AND v.number > 1))"
+    };
+}
+pub(crate) use its_versions;
+
 /// The classes a view may look at.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {

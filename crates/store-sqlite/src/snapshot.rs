@@ -9,6 +9,7 @@
 
 mod books;
 mod chain;
+mod ledger;
 mod memories;
 mod names;
 mod post;
@@ -39,8 +40,8 @@ use yore_domain::{
     VaultId, VersionId,
 };
 use yore_policy::Permit;
-use yore_store::plan::{AliasTarget, Operation};
-use yore_store::snapshot::{AuditQuery, Census, Epochs, Loaded, Snapshot};
+use yore_store::plan::{AliasTarget, Grave, Operation};
+use yore_store::snapshot::{AuditQuery, Buried, Census, Epochs, Extent, Loaded, Snapshot};
 use yore_store::{Answer, Candidate, RowKey, Search};
 
 use crate::books::Books;
@@ -52,6 +53,7 @@ use crate::vault::{Reader, Vault};
 
 pub(crate) use chain::choose;
 pub(crate) use memories::{status_in, usage_of};
+pub(crate) use talks::extent_of;
 
 /// A consistent view of one vault through one lens.
 pub(crate) struct SqliteSnapshot {
@@ -240,6 +242,10 @@ impl Snapshot for SqliteSnapshot {
         self.look_long(move |view| talks::list(view, filter, page))
     }
 
+    fn extent(&self, id: ConversationId) -> Answer<'_, Option<Extent>> {
+        self.look(move |view| talks::extent(view, id))
+    }
+
     fn messages(
         &self,
         conversation: ConversationId,
@@ -255,6 +261,14 @@ impl Snapshot for SqliteSnapshot {
         id: MessageId,
     ) -> Answer<'_, Option<(u64, Message)>> {
         self.look(move |view| talks::message(view, conversation, id))
+    }
+
+    fn buried<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Buried> {
+        self.look(move |view| ledger::buried(view, namespace, name))
+    }
+
+    fn graves(&self) -> Answer<'_, Vec<(Grave, Timestamp)>> {
+        self.look_behind(ledger::graves)
     }
 
     fn blob(&self, blob: BlobHash) -> Answer<'_, Option<u64>> {

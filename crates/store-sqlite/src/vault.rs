@@ -23,6 +23,7 @@ use crate::indexes::Indexes;
 use crate::key::{self, Key};
 use crate::migrate::{self, Schema};
 use crate::open::{self, Files, Role, Tuning};
+use crate::outbox;
 pub(crate) use crate::readers::Reader;
 use crate::readers::Readers;
 use crate::writer::{self, Desk, Writer};
@@ -72,9 +73,7 @@ impl Vault {
         let saved = load_index(&files, &key, id);
         let saved = saved.as_ref().map(|saved| &saved.bytes[saved.plain.clone()]);
         let indexes = Arc::new(Indexes::open(&conn, saved)?);
-        let last: u64 =
-            conn.query_row("SELECT coalesce(max(seq), 0) FROM outbox", [], |row| row.get(0))?;
-        let changes = watch::Sender::new(Seq(last));
+        let changes = watch::Sender::new(Seq(outbox::last(&conn)?));
         let tail = Tail::read(&conn)?;
         let books = Arc::new(RwLock::new(Arc::new(Books::load(&conn)?)));
         let rewrite_due = conn.query_row(

@@ -51,6 +51,7 @@ async fn hide(store: &SqliteStore, permit: &Permit) -> MemoryId {
             id: HoldId::random(),
             mutation,
             reason: HoldReason::Requested,
+            reasoning: None,
             diff: vec![yore_domain::hold::DiffLine {
                 field: "body.text".into(),
                 before: Some(json!(SECRET)),
@@ -67,6 +68,8 @@ async fn hide(store: &SqliteStore, permit: &Permit) -> MemoryId {
             decided: None,
             note: Some(SECRET.into()),
             outcome: None,
+            cluster: None,
+            learned: None,
         }))
     };
     let body = Some(Body { text: format!("{SECRET} no more"), structured: None });

@@ -58,6 +58,12 @@ pub struct Traces {
     pub found: Vec<String>,
 }
 
+/// The name under which a checkpoint of a vault's audit chain is signed: vault and time are bound.
+#[must_use]
+pub fn checkpoint_name(vault: VaultId, at: Timestamp) -> Vec<u8> {
+    [vault.bytes().as_slice(), &at.micros().to_be_bytes()].concat()
+}
+
 /// Keeps vaults. Every method wants a permit, the catalog's for what concerns no vault.
 pub trait Keeper: Debug + Send + Sync {
     /// Makes a vault for an owner; an existing one is returned as it is.

@@ -18,6 +18,7 @@ use yore_domain::{
 };
 
 use crate::search::Vector;
+use crate::snapshot::Extent;
 
 /// Row changes, their audit entry, and what must still be true for them to be right.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ pub enum Durability {
 }
 
 /// What must be true inside the transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Precondition {
     /// The memory's head has this number; `None` means it does not exist.
     Head(MemoryId, Option<u32>),
@@ -89,6 +90,10 @@ pub enum Precondition {
     Profile(Option<String>, Option<u64>),
     /// The conversation exists, or does not.
     Conversation(ConversationId, bool),
+    /// The setting has this value; `None` means that it was never set.
+    Setting(String, Option<Value>),
+    /// The conversation is as it was found: its head, and which messages it has.
+    Talk(Box<Conversation>, Extent),
 }
 
 /// One row change.
@@ -167,6 +172,8 @@ pub enum Write {
     EraseConversation(ConversationId),
     /// Removes one message for good.
     EraseMessage(ConversationId, MessageId),
+    /// Notes that something was erased elsewhere, so that nothing brings it back here.
+    Bury(Grave),
     /// Stores a piece of an attachment.
     BlobChunk {
         /// The hash of the whole.
@@ -252,6 +259,17 @@ pub enum Write {
         /// The vault.
         vault: VaultId,
     },
+}
+
+/// What was erased: its name alone, never a word of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grave {
+    /// A memory.
+    Memory(MemoryId),
+    /// A conversation with everything in it.
+    Conversation(ConversationId),
+    /// One message.
+    Message(ConversationId, MessageId),
 }
 
 /// What an alias names.
@@ -358,6 +376,7 @@ impl Write {
             | Self::LegalHold { .. }
             | Self::Alias { .. }
             | Self::Vector { .. }
+            | Self::Bury(_)
             | Self::BlobChunk { .. }
             | Self::BlobNamed { .. }
             | Self::Token(_)

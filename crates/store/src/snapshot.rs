@@ -20,7 +20,7 @@ use yore_domain::{
 };
 
 use crate::Answer;
-use crate::plan::{AliasTarget, Operation};
+use crate::plan::{AliasTarget, Grave, Operation};
 use crate::search::{Candidate, RowKey, Search};
 
 /// A consistent view of one vault through one lens.
@@ -53,7 +53,8 @@ pub trait Snapshot: Send + Sync {
     fn said<'a>(&'a self, statement: &'a str) -> Answer<'a, Option<MemoryId>>;
     /// Returns live memories whose retention or expiry has passed.
     fn ended(&self, now: Timestamp, limit: usize) -> Answer<'_, Vec<MemoryId>>;
-    /// Returns memories that relate to this one, or that this one relates to.
+    /// Returns memories that relate to this one, that this one relates to, or that relate to the
+    /// same entity.
     fn related(&self, id: MemoryId) -> Answer<'_, Vec<MemoryId>>;
 
     /// Gathers candidates.
@@ -71,6 +72,8 @@ pub trait Snapshot: Send + Sync {
         filter: &'a Filter,
         page: &'a PageRequest,
     ) -> Answer<'a, Page<(Conversation, u64)>>;
+    /// Returns which messages a conversation has, without reading them.
+    fn extent(&self, id: ConversationId) -> Answer<'_, Option<Extent>>;
     /// Returns messages from a position on, in order.
     fn messages(
         &self,
@@ -84,6 +87,10 @@ pub trait Snapshot: Send + Sync {
         conversation: ConversationId,
         id: MessageId,
     ) -> Answer<'_, Option<(u64, Message)>>;
+    /// Returns what was erased under a name of a namespace.
+    fn buried<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Buried>;
+    /// Lists what was erased and when, oldest first; owner only.
+    fn graves(&self) -> Answer<'_, Vec<(Grave, Timestamp)>>;
     /// Returns the size of a complete attachment that a visible message or memory names.
     fn blob(&self, blob: BlobHash) -> Answer<'_, Option<u64>>;
     /// Returns one piece of it.
@@ -153,6 +160,15 @@ pub trait Snapshot: Send + Sync {
     fn letters<'a>(&'a self, inbox: &'a str, limit: usize) -> Answer<'a, Vec<Letter>>;
 }
 
+/// What was erased under one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buried {
+    /// Whether everything was.
+    pub whole: bool,
+    /// The messages that were erased one by one.
+    pub messages: Vec<MessageId>,
+}
+
 /// A row that a search named.
 #[derive(Clone, Debug)]
 pub enum Loaded {
@@ -172,6 +188,19 @@ pub enum Loaded {
         /// The message.
         message: Box<Message>,
     },
+}
+
+/// Which messages a conversation has: two extents are equal only if the messages are the same.
+///
+/// It must not leave the server: `last` counts messages of the whole vault, hidden ones too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// How many there are.
+    pub messages: u64,
+    /// How many of them lie on branches that were left.
+    pub off_path: u64,
+    /// The number of the newest one; numbers are never used again.
+    pub last: u64,
 }
 
 /// Numbers that change whenever grants or rules do.

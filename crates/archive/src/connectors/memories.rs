@@ -47,7 +47,13 @@ impl Found<'_> {
         }
         let standing =
             if KEEPERS.contains(&self.platform) { Standing::Kept } else { Standing::Proposed };
-        Note { id: ids::memory(self.platform, self.key), draft, active: true, standing }
+        Note {
+            id: ids::memory(self.platform, self.key),
+            draft,
+            active: true,
+            standing,
+            versions: Vec::new(),
+        }
     }
 }
 

@@ -209,12 +209,14 @@ impl Sealed {
         Ok(true)
     }
 
-    pub(crate) fn length(&self) -> u64 {
+    /// Returns how long the clear text is.
+    #[must_use]
+    pub fn length(&self) -> u64 {
         self.length
     }
 
     /// Reads clear text. A block needs only the one before it.
-    pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    pub fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let block = BLOCK as u64;
         let count = self.length.saturating_sub(at).min(buffer.len().min(1 << 20) as u64);
         if count == 0 {

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use yore_domain::kind::Facet;
 use yore_domain::memory::{Draft, Status, Version};
 use yore_domain::provenance::ActorKind;
-use yore_domain::{MemoryId, Timestamp};
+use yore_domain::{ConversationId, MemoryId, Timestamp};
 
-use super::wire::invalid;
+use super::entry_id;
+use super::wire::{invalid, own_id};
 use crate::ids;
 use crate::item::{Note, Standing};
 use crate::json::{Look, Object};
@@ -29,11 +30,11 @@ pub fn memory_json(version: &Version, created: Timestamp) -> Value {
     let created = first_made(version, created);
     let mut out = Object::new();
     let record = TYPES.iter().find(|(_, facet)| *facet == content.facet);
-    out.insert("id".into(), json!(version.memory));
+    out.insert("id".into(), json!(MemoryId::from_bytes(entry_id(version.memory.bytes()))));
     out.insert("record_type".into(), Value::from(record.map_or("custom", |(word, _)| word)));
     out.insert("content".into(), Value::from(content.body.text.as_str()));
     let mut talks: Vec<String> =
-        content.provenance.messages.iter().map(|from| from.conversation.to_string()).collect();
+        content.provenance.messages.iter().map(|from| named(from.conversation)).collect();
     talks.dedup();
     if !talks.is_empty() {
         out.insert("source_conversations".into(), json!(talks));
@@ -77,9 +78,28 @@ pub fn memory_json(version: &Version, created: Timestamp) -> Value {
         if version.status == Status::Candidate {
             rest.insert("status".into(), json!(version.status));
         }
+        own_id(rest, version.memory.bytes(), version.memory.to_string());
     }
     out.insert("x_yore".into(), rest);
     Value::Object(out)
+}
+
+/// Returns a memory with all its versions, oldest first; nothing when there is none.
+#[must_use]
+pub fn history_json(versions: &[Version]) -> Option<Value> {
+    let (first, last) = (versions.first()?, versions.last()?);
+    let mut out = memory_json(last, first.time.created);
+    // Where versions are missing the numbers close up, as they do when the memory comes back.
+    let numbered = (1..).zip(versions);
+    let chain: Vec<Version> =
+        numbered.map(|(number, version)| Version { number, ..version.clone() }).collect();
+    out["x_yore"] = json!({"versions": chain});
+    Some(out)
+}
+
+/// A conversation as the archive names it.
+fn named(conversation: ConversationId) -> String {
+    ConversationId::from_bytes(entry_id(conversation.bytes())).to_string()
 }
 
 /// When the first version was made: what was restored remembers it of the archive.
@@ -109,7 +129,17 @@ pub fn memory_from(mut object: Object) -> Result<Note> {
     let [Some(created), Some(_)] = times else {
         return Err(invalid("created_at", "and updated_at must be times"));
     };
-    let rest = object.remove("x_yore").unwrap_or_default();
+    let mut rest = object.remove("x_yore").unwrap_or_default();
+    if let Some(versions) = chain(&mut rest, &text) {
+        let last = versions.last().cloned();
+        if let Some(Version { memory: id, content, .. }) = last {
+            let draft = Draft { content, ..Draft::text(String::new()) };
+            return Ok(Note { id, draft, active, standing: Standing::Kept, versions });
+        }
+    }
+    let kept = rest.as_object_mut().and_then(|rest| rest.remove("id"));
+    let kept: Option<MemoryId> =
+        kept.as_ref().and_then(Value::as_str).and_then(|id| id.parse().ok());
     let mut draft = restored(rest, &text).unwrap_or_else(|| {
         let mut draft = Draft::new(facet.kind(), text.clone());
         draft.content.facet = *facet;
@@ -153,12 +183,21 @@ pub fn memory_from(mut object: Object) -> Result<Note> {
         }
     }
     let platform = content.provenance.provider.as_deref().unwrap_or("omp");
-    let id: MemoryId = ids::memory(platform, &[&native]);
-    if id.to_string() != native {
+    let id: MemoryId = kept.unwrap_or_else(|| ids::memory(platform, &[&native]));
+    if kept.is_none() && id.to_string() != native {
         let own = content.foreign.entry("omp".to_owned()).or_insert_with(|| json!({}));
         own["x_native_id"] = Value::from(native);
     }
-    Ok(Note { id, draft, active, standing: Standing::Kept })
+    Ok(Note { id, draft, active, standing: Standing::Kept, versions: Vec::new() })
+}
+
+/// The versions that this program wrote itself, if the last one says what the memory says.
+fn chain(rest: &mut Value, text: &str) -> Option<Vec<Version>> {
+    let versions = rest.as_object_mut()?.remove("versions")?;
+    let versions: Vec<Version> = serde_json::from_value(versions).ok()?;
+    let last = versions.last()?;
+    let same = versions.iter().all(|version| version.memory == last.memory);
+    (same && last.content.body.text == text).then_some(versions)
 }
 
 /// What this program wrote itself, with the text put back.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::memory::{Draft, Version};
-use yore_domain::{BlobHash, MemoryId, Timestamp};
+use yore_domain::{BlobHash, ConversationId, MemoryId, MessageId, Timestamp};
 
 use super::*;
 use crate::{Error, Item, Limits, Note, Result, Sink, Skip, Talk};
@@ -476,4 +476,81 @@ proptest! {
             prop_assert_eq!(&notes[0].draft, &memories[0].draft);
         }
     }
+}
+
+/// A message as another protocol may have stored it.
+fn stored(content: Value, text: &str, id: [u8; 16]) -> Message {
+    let said =
+        json!({"id": "m", "role": "user", "content": "x", "timestamp": "2026-03-15T09:30:00Z"});
+    let message = message_from(said, "p", "c").unwrap();
+    let foreign = yore_domain::memory::Foreign::new();
+    Message { id: MessageId::from_bytes(id), content, text: text.to_owned(), foreign, ..message }
+}
+
+#[test]
+fn omp_059_content_of_any_form_and_ids_of_any_version_come_back() {
+    let forms = [
+        json!(null),
+        json!(7),
+        json!({"answer": "42", "deep": [{"a": null}]}),
+        json!([{"no": "type"}, {"type": "text"}]),
+        json!([{"type": "tool_use", "tool_name": "t", "tool_input": "not an object"}]),
+        json!([{"type": "text", "text": "plain"}]),
+        json!("plain"),
+    ];
+    let mut messages = Vec::new();
+    for (number, form) in (1_u8..).zip(forms) {
+        // Version 7, and one that is no UUID at all but for its length.
+        let version = if number % 2 == 0 { 0x70 } else { 0x00 };
+        let mut id = [number; 16];
+        id[6] = version | (id[6] & 0x0f);
+        let mut message = stored(form, " other words than the content's ", id);
+        message.parent = messages.last().map(|before: &Message| before.id);
+        message.off_path = number == 3;
+        messages.push(message);
+    }
+    messages.sort_by_key(|message| message.off_path);
+    let (talks, ..) = all(&open("good.omp.zip").unwrap());
+    let mut head = talks[0].head.clone();
+    head.id = ConversationId::from_bytes([9; 16]);
+    let json = conversation_json(&head, &messages, &|_| None);
+    let listed = json["messages"].as_array().unwrap().iter();
+    for message in listed.chain(json["extensions"]["chatgpt_branches"].as_array().unwrap()) {
+        let id: MessageId = message["id"].as_str().unwrap().parse().unwrap();
+        assert_eq!((id.bytes()[6] >> 4, id.bytes()[8] >> 6), (4, 2), "others read UUIDs v4");
+        assert!(message["content"].is_string() || message["content"].is_array(), "{message}");
+    }
+    let bytes = written(&[(head.clone(), messages.clone())], &[]);
+    let (again, _, skips) = all(&Reader::of_bytes(bytes, Limits::default()).unwrap());
+    assert_eq!(skips, []);
+    assert_eq!((&again[0].head, &again[0].messages), (&head, &messages));
+}
+
+#[test]
+fn omp_090_a_memory_comes_back_with_its_history() {
+    let draft = Draft::text("tea");
+    let first =
+        Version::first(MemoryId::from_bytes([3; 16]), draft, Timestamp::from_micros(5), None);
+    let mut second =
+        first.next(yore_domain::memory::Cause::Revised, Timestamp::from_micros(9), None);
+    second.content.body.text = "coffee".to_owned();
+    // One in between is gone: the numbers close up.
+    second.number = 7;
+    let chain = [first.clone(), second.clone()];
+    let mut writer = Writer::new(Vec::new(), Timestamp::from_micros(9), None);
+    writer.history(&chain).unwrap();
+    writer.history(&[]).unwrap();
+    let (bytes, manifest) = writer.finish().unwrap();
+    assert_eq!(manifest.counts.memories, Some(1));
+    let (_, notes, skips) = all(&Reader::of_bytes(bytes, Limits::default()).unwrap());
+    assert_eq!(skips, []);
+    assert_eq!((notes[0].id, notes[0].active), (first.memory, true));
+    assert_eq!(notes[0].versions, [first.clone(), Version { number: 2, ..second.clone() }]);
+    // A chain whose end says something else than the memory is not believed.
+    let mut json = history_json(&chain).unwrap();
+    json["content"] = json!("water");
+    let Value::Object(object) = json else { panic!() };
+    let note = memory_from(object).unwrap();
+    assert!(note.versions.is_empty());
+    assert_eq!(note.draft.content.body.text, "water");
 }

@@ -10,9 +10,9 @@ use yore_domain::class::Governance;
 use yore_domain::conversation::{Attachment, Conversation, Message, Role};
 use yore_domain::memory::Foreign;
 use yore_domain::scope::Scope;
-use yore_domain::{BlobHash, MessageId, Timestamp};
+use yore_domain::{BlobHash, ConversationId, MessageId, Timestamp};
 
-use super::attachment_at;
+use super::{attachment_at, entry_id};
 use crate::json::{Look, Object};
 use crate::{Error, Result, content, ids, time};
 
@@ -38,7 +38,7 @@ pub fn conversation_json(
     let mut out = Object::new();
     let (active, left): (Vec<&Message>, Vec<&Message>) =
         messages.iter().partition(|message| !message.off_path);
-    out.insert("id".into(), json!(head.id));
+    out.insert("id".into(), json!(ConversationId::from_bytes(entry_id(head.id.bytes()))));
     put(&mut out, "title", head.title.as_deref());
     out.insert("created_at".into(), Value::from(head.created.to_string()));
     out.insert("updated_at".into(), Value::from(head.updated.to_string()));
@@ -62,9 +62,14 @@ pub fn conversation_json(
     if !extensions.is_empty() {
         out.insert("extensions".into(), Value::Object(extensions));
     }
-    let place = json!({"scope": head.scope, "governance": head.governance});
+    let mut own = Object::new();
     if head.scope != Scope::default() || head.governance != Governance::default() {
-        out.insert("x_yore".into(), place);
+        own.insert("scope".into(), json!(head.scope));
+        own.insert("governance".into(), json!(head.governance));
+    }
+    own_id(&mut own, head.id.bytes(), head.id.to_string());
+    if !own.is_empty() {
+        out.insert("x_yore".into(), Value::Object(own));
     }
     Value::Object(out)
 }
@@ -73,10 +78,22 @@ pub fn conversation_json(
 #[must_use]
 pub fn message_json(message: &Message, path: &dyn Fn(BlobHash) -> Option<String>) -> Value {
     let mut out = Object::new();
-    out.insert("id".into(), json!(message.id));
+    let mut own = Object::new();
+    out.insert("id".into(), json!(MessageId::from_bytes(entry_id(message.id.bytes()))));
+    own_id(&mut own, message.id.bytes(), message.id.to_string());
     let role = ROLES.iter().find(|(_, role)| *role == message.role).map_or("user", |(w, _)| w);
     out.insert("role".into(), Value::from(role));
-    out.insert("content".into(), relocated(&message.content, path));
+    let said = if check_content(&message.content).is_ok() {
+        relocated(&message.content, path)
+    } else {
+        // Others read the words of it; what was said stands beside them.
+        own.insert("content".into(), message.content.clone());
+        Value::from(message.text.as_str())
+    };
+    if message.text != content::words(&said) {
+        own.insert("text".into(), Value::from(message.text.as_str()));
+    }
+    out.insert("content".into(), said);
     out.insert("timestamp".into(), Value::from(message.at.to_string()));
     let spoke = matches!(message.role, Role::Assistant | Role::Tool);
     match &message.model {
@@ -96,11 +113,21 @@ pub fn message_json(message: &Message, path: &dyn Fn(BlobHash) -> Option<String>
     if let Some(parent) = message.parent {
         out.insert("x_parent".into(), json!(parent));
     }
+    if !own.is_empty() {
+        out.insert("x_yore".into(), Value::Object(own));
+    }
     let extensions = foreign_out(&message.foreign, &mut out);
     if !extensions.is_empty() {
         out.insert("extensions".into(), Value::Object(extensions));
     }
     Value::Object(out)
+}
+
+/// Keeps an id that the format has no place for.
+pub(super) fn own_id(own: &mut Object, id: [u8; 16], text: String) {
+    if entry_id(id) != id {
+        own.insert("id".into(), Value::from(text));
+    }
 }
 
 fn attachment_json(attachment: &Attachment, path: Paths<'_>) -> Value {
@@ -187,7 +214,8 @@ fn tree(messages: &[Message]) -> Value {
         .map(|message| {
             let id = message.id.to_string();
             let below = children.remove(&id).unwrap_or_else(|| json!([]));
-            let node = json!({"parent": message.parent, "children": below, "message_id": id});
+            let entry = MessageId::from_bytes(entry_id(message.id.bytes()));
+            let node = json!({"parent": message.parent, "children": below, "message_id": entry});
             (message.id.to_string(), node)
         })
         .collect();
@@ -212,9 +240,11 @@ pub fn conversation_from(
         Some(_) | None => return Err(invalid("platform", "must be a text")),
     };
     object.remove("id");
-    let id = ids::conversation(&platform, &native);
+    let place = object.remove("x_yore").unwrap_or_default();
+    let kept = place.text("id").and_then(|id| id.parse().ok());
+    let id = kept.unwrap_or_else(|| ids::conversation(&platform, &native));
     let mut foreign = Foreign::new();
-    if id.to_string() != native {
+    if kept.is_none() && id.to_string() != native {
         keep(&mut foreign, &platform, "conversation_id", Value::from(native.as_str()));
     }
     let mut zoneless = false;
@@ -263,7 +293,6 @@ pub fn conversation_from(
             extensions.remove(&name);
         }
     }
-    let place = object.remove("x_yore").unwrap_or_default();
     let part = |name: &str| place.get(name).cloned().unwrap_or_else(|| json!({}));
     foreign_in(object, &mut foreign);
     if zoneless {
@@ -300,6 +329,9 @@ pub fn message_from(value: Value, platform: &str, conversation: &str) -> Result<
         .ok_or_else(|| invalid("role", "must be user, assistant, system or tool"))?;
     let content = object.remove("content").unwrap_or_default();
     check_content(&content)?;
+    let own = object.remove("x_yore").unwrap_or_default();
+    let text = own.text("text").map_or_else(|| content::words(&content), str::to_owned);
+    let content = own.get("content").cloned().unwrap_or(content);
     let mut zoneless = false;
     let at = time_of(&mut object, "timestamp", &mut zoneless)?;
     let unknown = object.text("x_model_source") == Some("unknown");
@@ -308,15 +340,16 @@ pub fn message_from(value: Value, platform: &str, conversation: &str) -> Result<
     }
     let model = object.remove("model").unwrap_or_default();
     let model = model.as_str().filter(|_| !unknown).map(str::to_owned);
-    let own = object.remove("platform").unwrap_or_default();
+    let said_on = object.remove("platform").unwrap_or_default();
     let parent = object.remove("x_parent").unwrap_or_default();
     let attachments = object.remove("attachments").unwrap_or_default();
     let attachments = attachments.as_array().map_or(&[][..], Vec::as_slice);
     let attachments = attachments.iter().map(attachment_from).collect::<Result<_>>()?;
-    let id = ids::message(platform, conversation, &native);
+    let kept = own.text("id").and_then(|id| id.parse().ok());
+    let id = kept.unwrap_or_else(|| ids::message(platform, conversation, &native));
     let mut foreign = Foreign::new();
     foreign_in(object, &mut foreign);
-    if id.to_string() != native {
+    if kept.is_none() && id.to_string() != native {
         keep(&mut foreign, platform, "message_id", Value::from(native));
     }
     if zoneless {
@@ -325,11 +358,11 @@ pub fn message_from(value: Value, platform: &str, conversation: &str) -> Result<
     Ok(Message {
         id,
         role,
-        text: content::words(&content),
+        text,
         content,
         at,
         model,
-        platform: own.as_str().map(str::to_owned),
+        platform: said_on.as_str().map(str::to_owned),
         parent: parent.as_str().and_then(|parent| parent.parse::<MessageId>().ok()),
         off_path: false,
         attachments,

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 
+use serde_json::Value;
 use yore_canon::hash::Sha256;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::memory::Version;
-use yore_domain::{BlobHash, Timestamp};
+use yore_domain::{BlobHash, ConversationId, MemoryId, Timestamp};
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, ZipWriter};
 
 use super::checksum::{Method, Sums};
 use super::manifest::{Counts, Manifest, Range};
-use super::{attachment_path, memory, wire};
+use super::{attachment_path, entry_id, memory, wire};
 use crate::{Error, Result};
 
 /// An archive on its way out. Attachments come first, by hash; then conversations, then memories,
@@ -93,7 +94,8 @@ impl<W: Write> Writer<W> {
     pub fn conversation(&mut self, head: &Conversation, messages: &[Message]) -> Result<()> {
         let path = |blob: BlobHash| self.paths.get(&blob).cloned();
         let json = wire::conversation_json(head, messages, &path);
-        self.entry(&format!("conversations/{}.json", head.id), &serde_json::to_vec(&json)?)?;
+        let name = ConversationId::from_bytes(entry_id(head.id.bytes()));
+        self.entry(&format!("conversations/{name}.json"), &serde_json::to_vec(&json)?)?;
         let branches = messages.iter().filter(|message| message.off_path).count() as u64;
         self.counts.conversations += 1;
         self.counts.messages += messages.len() as u64 - branches;
@@ -107,8 +109,22 @@ impl<W: Write> Writer<W> {
 
     /// Adds a memory as it stands.
     pub fn memory(&mut self, version: &Version, created: Timestamp) -> Result<()> {
-        let json = memory::memory_json(version, created);
-        self.entry(&format!("memories/{}.json", version.memory), &serde_json::to_vec(&json)?)?;
+        self.remembered(version, created, &memory::memory_json(version, created))
+    }
+
+    /// Adds a memory with all its versions, oldest first.
+    pub fn history(&mut self, versions: &[Version]) -> Result<()> {
+        match (versions.first(), versions.last(), memory::history_json(versions)) {
+            (Some(first), Some(last), Some(json)) => {
+                self.remembered(last, first.time.created, &json)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn remembered(&mut self, version: &Version, created: Timestamp, json: &Value) -> Result<()> {
+        let name = MemoryId::from_bytes(entry_id(version.memory.bytes()));
+        self.entry(&format!("memories/{name}.json"), &serde_json::to_vec(json)?)?;
         self.counts.memories = self.counts.memories.map(|count| count + 1);
         self.platforms.extend(version.content.provenance.provider.clone());
         self.widen(memory::first_made(version, created));

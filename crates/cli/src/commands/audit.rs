@@ -1,4 +1,6 @@
-//! `yore audit`: reads and verifies the audit chain.
+//! `yore audit`: reads and verifies the audit chain, and keeps copies of it elsewhere.
+
+mod copies;
 
 use std::path::PathBuf;
 
@@ -25,9 +27,17 @@ Examples:
   yore audit list --memory 3f2a9c1e
   yore audit verify
   yore audit export --out audit.ndjson
+  yore audit export --to /mnt/append-only/audit
+  yore audit export --to https://s3.example/bucket/yore --lock-days 365
+  yore audit verify --file audit-1-900.ndjson audit-901-950.ndjson --signer did:key:z6Mk…
 
 One entry per attempt, allowed or not, each bound to the one before it by a hash. Entries hold ids,
-never text. yore audit verify ends with 8 when the chain is broken.")]
+never text. yore audit verify ends with 8 when the chain is broken.
+
+With --to, what was written since the last such export goes to a directory or to an S3-compatible
+bucket as one more file that is never overwritten, and ends with a signature of the vault; in a
+bucket it is locked for --lock-days (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION say
+who you are). verify --file checks such files without the vault.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -43,8 +53,15 @@ enum What {
         #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
         limit: usize,
     },
-    /// Check every link and signature of the chain
-    Verify,
+    /// Check every link and signature of the chain, or of copies of it
+    Verify {
+        /// Check these files, in this order, instead of the vault
+        #[arg(long, num_args = 1.., value_name = "FILE")]
+        file: Vec<PathBuf>,
+        /// Who must have signed them
+        #[arg(long, requires = "file", value_name = "DID")]
+        signer: Option<String>,
+    },
     /// Write entries out, oldest first, one a line
     Export {
         #[command(flatten)]
@@ -52,10 +69,20 @@ enum What {
         /// The file to write [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// End with a signature of the vault, which a copy of the whole chain can be checked by
+        #[arg(long, conflicts_with = "Which")]
+        sign: bool,
+        /// A directory or an https address that what is new is added to, signed
+        #[arg(long, value_name = "PLACE", conflicts_with_all = ["out", "Which"])]
+        to: Option<String>,
+        /// For how many days a bucket keeps it from being changed
+        #[arg(long, requires = "to", default_value_t = 365, value_name = "N")]
+        lock_days: u64,
     },
 }
 
 #[derive(Debug, clap::Args)]
+#[group(id = "Which", multiple = true)]
 struct Which {
     /// Only this operation, such as recall or forget
     #[arg(long, value_name = "NAME")]
@@ -92,6 +119,11 @@ impl Which {
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
+    if let What::Verify { file, signer } = &args.what
+        && !file.is_empty()
+    {
+        return copies::verify(app, file, signer.as_deref());
+    }
     let mut session = app.session().await?;
     match args.what {
         What::List { which, limit } => {
@@ -100,10 +132,13 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             let entries = session.call::<api::Audit>(query).await?;
             app.out.either(&entries, |entries| table(app, entries))
         }
-        What::Verify => verify(app, &mut session).await,
-        What::Export { which, out } => {
+        What::Verify { .. } => verify(app, &mut session).await,
+        What::Export { to: Some(to), lock_days, .. } => {
+            copies::add(app, &mut session, &to, lock_days).await
+        }
+        What::Export { which, out, sign, .. } => {
             let query = which.query(app, &mut session).await?;
-            export(app, &mut session, query, out).await
+            export(app, &mut session, query, out, sign).await
         }
     }
 }
@@ -174,24 +209,46 @@ async fn export(
     session: &mut Session<'_>,
     query: AuditQuery,
     out: Option<PathBuf>,
+    sign: bool,
 ) -> Result {
     let mut sink = Sink::open(out.as_deref())?;
     let spinner = progress::spinner(&app.out, "exporting the audit chain");
-    let mut after = Seq::default();
+    let sealed = match sign {
+        true => Some(session.call::<api::SealAudit>(Nothing {}).await?),
+        false => None,
+    };
+    let until = sealed.as_ref().map(|sealed| Seq(sealed.checkpoint.seq.0 + 1));
+    let query = AuditQuery { before: until.or(query.before), ..query };
+    each(session, query, |entry| {
+        spinner.inc(1);
+        sink.row(entry)
+    })
+    .await?;
+    if let Some(sealed) = &sealed {
+        sink.row(sealed)?;
+    }
+    let (rows, place) = sink.close()?;
+    spinner.finish_and_clear();
+    app.out.remark(format!("{rows} lines written to {place}"));
+    Ok(())
+}
+
+/// Goes through entries, oldest first.
+async fn each(
+    session: &mut Session<'_>,
+    query: AuditQuery,
+    mut take: impl FnMut(&Entry) -> Result,
+) -> Result {
+    let mut after = query.after;
     loop {
         let page = AuditQuery { after, limit: PAGE, newest_first: false, ..query.clone() };
         let entries = session.call::<api::Audit>(page).await?;
         for entry in &entries {
-            sink.row(entry)?;
+            take(entry)?;
         }
-        spinner.inc(entries.len() as u64);
         match entries.last() {
             Some(last) if entries.len() == PAGE => after = last.seq,
-            _ => break,
+            _ => return Ok(()),
         }
     }
-    let (rows, place) = sink.close()?;
-    spinner.finish_and_clear();
-    app.out.remark(format!("{rows} entries written to {place}"));
-    Ok(())
 }

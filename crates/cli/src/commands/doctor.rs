@@ -239,7 +239,34 @@ async fn vault(findings: &mut Findings, session: &mut Session<'_>, repair: bool)
             }
         }
     }
+    memories(findings, session).await;
     models(findings, session).await;
+}
+
+/// How the memories are: nothing of it is a fault.
+async fn memories(findings: &mut Findings, session: &mut Session<'_>) {
+    match session.call::<api::Vitals>(input::Vitals { agent: None, user: None }).await {
+        Err(failure) => findings.fail("memories", failure),
+        Ok(signs) => {
+            let pairs = match (signs.drifting, signs.drifting_more) {
+                (1, false) => "1 pair".to_owned(),
+                (pairs, false) => format!("{pairs} pairs"),
+                (pairs, true) => format!("{pairs} or more pairs"),
+            };
+            let kinds = signs.kinds.iter().map(|(kind, count)| format!("{kind} {count}"));
+            let kinds: Vec<String> = kinds.collect();
+            findings.ok(
+                "memories",
+                format!(
+                    "{} live, {} ({:.0} %) not recalled in 30 days, {pairs} nearly the same; {}",
+                    signs.live,
+                    signs.stale,
+                    signs.stale_percent,
+                    if kinds.is_empty() { "none of any kind".to_owned() } else { kinds.join(", ") }
+                ),
+            );
+        }
+    }
 }
 
 async fn models(findings: &mut Findings, session: &mut Session<'_>) {

@@ -1,7 +1,5 @@
 //! `yore export`: writes everything out, in the native form, as portable records or as an archive.
 
-mod archive;
-
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -11,10 +9,11 @@ use yore_ump::files::{self, Format, Writer};
 use yore_ump::wire::Object;
 
 use crate::app::{App, Session};
+use crate::archive::{self, Wanted};
 use crate::failure::{Failure, Result};
 use crate::file::{self, Sink};
 use crate::filter::Which;
-use crate::progress;
+use crate::{password, progress};
 
 const PAGE: usize = 200;
 
@@ -33,9 +32,10 @@ Without --format memories come with all their versions, conversations with all t
 item a line of JSON: everything the vault keeps. As ump.json, ndjson or ump.md memories become
 signed, portable records that other tools read; labels and tags have no place there. What consent
 keeps inside stays inside, unless --unredacted says that the copy is for your own hands. As omp.zip
-conversations with their attachments and memories as they stand become one archive, not encrypted,
-with the same bytes for the same content; yore import takes it in again. A file appears only when
-it is complete, and only you can read it.")]
+conversations with their attachments and memories as they stand become one archive with the same
+bytes for the same content; yore import takes it in again. A name that ends in .omp.zip.enc puts a
+password around it, from YORE_ARCHIVE_PASSWORD or the terminal, in the form that openssl opens. A
+file appears only when it is complete, and only you can read it.")]
 pub(crate) struct Args {
     /// The file to write, or for ump.md the directory [default: standard output]
     #[arg(long, short, value_name = "PATH")]
@@ -74,14 +74,21 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     match args.format {
         None => native(app, args).await,
         Some(Form::Archive) => {
-            if args.unredacted {
-                return Err(Failure::usage("--unredacted is for portable records"));
-            }
             let out =
                 args.out.as_deref().filter(|out| *out != Path::new("-")).ok_or_else(|| {
                     Failure::usage("omp.zip is an archive").hint("name a file with --out")
                 })?;
-            archive::run(app, args.which.filter(app.out.now), out).await
+            let wanted = Wanted {
+                filter: args.which.filter(app.out.now),
+                hands: if args.unredacted { api::Hands::Own } else { api::Hands::Anybody },
+                password: password::for_writing(out)?,
+                ..Wanted::default()
+            };
+            let written = archive::write(app, wanted, out).await?;
+            app.out.either(&written, |written| {
+                written.tell(app);
+                Ok(())
+            })
         }
         Some(Form::Records(Format::Markdown)) => {
             let out = args.out.clone().filter(|out| out != Path::new("-")).ok_or_else(|| {
@@ -108,7 +115,7 @@ async fn native(app: &App, args: Args) -> Result {
     let mut after = None;
     loop {
         let page = PageRequest { limit: PAGE, after, offset: 0, order: Order::OldestFirst };
-        let request = input::List { filter: filter.clone(), page };
+        let request = input::Export { filter: filter.clone(), page, hands: api::Hands::Own };
         let found = session.call::<api::Export>(request).await?;
         for item in &found.items {
             sink.row(item)?;

@@ -5,15 +5,15 @@ mod conversations;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
 use serde::Serialize;
 use yore_client::api::{self, DryRun, Item};
 use yore_client::input::{self, Nothing};
-use yore_domain::MemoryId;
 use yore_domain::memory::{Draft, Version};
 use yore_domain::provenance::ActorKind;
+use yore_domain::{ConversationId, MemoryId, Timestamp};
 use yore_ump::files::{self, FILE_BYTES, Format, NOTE_BYTES, Source};
 use yore_ump::wire::Object;
 
@@ -76,20 +76,78 @@ pub(crate) struct Args {
     project: Option<String>,
 }
 
+/// What is taken of an archive. What is set must all hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// From this platform.
+    pub(crate) platform: Option<String>,
+    /// With this tag.
+    pub(crate) tag: Option<String>,
+    /// This conversation.
+    pub(crate) conversation: Option<ConversationId>,
+    /// Said or made at or after this.
+    pub(crate) since: Option<Timestamp>,
+    /// Said or made before this.
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl Choice {
+    /// Whether something from a platform, with tags and times, is taken.
+    fn takes(&self, platform: Option<&str>, tags: &[String], times: &[Timestamp]) -> bool {
+        self.platform.as_deref().is_none_or(|wanted| platform == Some(wanted))
+            && self.tag.as_ref().is_none_or(|wanted| tags.contains(wanted))
+            && ((self.since.is_none() && self.until.is_none())
+                || times.iter().any(|at| {
+                    self.since.is_none_or(|since| since <= *at)
+                        && self.until.is_none_or(|until| *at < until)
+                }))
+    }
+}
+
+/// What became of what was found.
 #[derive(Debug, Default, Serialize)]
-struct Sum {
+pub(crate) struct Sum {
     found: u64,
     imported: u64,
     merged: u64,
     duplicates: u64,
+    /// What was erased here and stays so.
+    erased: u64,
     held: u64,
     proposed: u64,
     rejected: Vec<Skipped>,
     skipped: Vec<Skipped>,
+    /// What was not chosen.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
     dry_run: bool,
     /// What was read of other platforms.
     #[serde(skip_serializing_if = "Option::is_none")]
     exports: Option<Exports>,
+}
+
+impl Sum {
+    /// Says in one line what is new; nothing when nothing is.
+    pub(crate) fn news(&self) -> Option<String> {
+        let parts = [
+            (self.imported, "imported"),
+            (self.merged, "added to"),
+            (self.held, "held"),
+            (self.proposed, "proposed"),
+            (self.rejected.len() as u64, "turned down"),
+        ];
+        let said: Vec<String> = parts
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
@@ -127,10 +185,50 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     tray.bar.finish_and_clear();
     let mut sum = tray.sum;
     if !exports.is_empty() {
-        conversations::run(app, &mut session, &args, &exports, &mut sum).await?;
+        conversations::run(app, &mut session, &args, &exports, &Choice::default(), &mut sum)
+            .await?;
     }
     app.out.either(&sum, |sum| show(app, sum))?;
     ended(&args, &sum)
+}
+
+/// Takes in of an archive what is chosen.
+pub(crate) async fn restore(app: &App, archive: PathBuf, choice: Choice, dry_run: bool) -> Result {
+    std::fs::metadata(&archive).map_err(Failure::file(archive.display()))?;
+    let args = Args { dry_run, no_proposals: true, ..Args::of(vec![archive]) };
+    let mut session = app.session().await?;
+    let mut sum = Sum { dry_run, ..Sum::default() };
+    conversations::run(app, &mut session, &args, &args.paths, &choice, &mut sum).await?;
+    app.out.either(&sum, |sum| show(app, sum))?;
+    ended(&args, &sum)
+}
+
+/// Takes in what exports and stores of other platforms hold, and says what became of it.
+pub(crate) async fn sources(app: &App, paths: Vec<PathBuf>, no_proposals: bool) -> Result<Sum> {
+    let args = Args { no_proposals, ..Args::of(paths) };
+    let mut session = app.session().await?;
+    let mut sum = Sum::default();
+    let choice = Choice::default();
+    conversations::run(app, &mut session, &args, &args.paths, &choice, &mut sum).await?;
+    Ok(sum)
+}
+
+/// Whether a file is an export of a platform that can be read.
+pub(crate) fn is_export(path: &Path) -> bool {
+    conversations::are_exported(path)
+}
+
+impl Args {
+    fn of(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths,
+            dry_run: false,
+            lines: false,
+            no_proposals: false,
+            tags: Vec::new(),
+            project: None,
+        }
+    }
 }
 
 /// Items on their way to the server.
@@ -284,12 +382,13 @@ impl Tray<'_> {
         let request = input::Import { items: std::mem::take(&mut self.batch), dry_run };
         let sum = &mut self.sum;
         let done = session.change::<api::Import>(request).await.map_err(|failure| {
-            let before = sum.imported + sum.merged + sum.duplicates + sum.held;
+            let before = sum.imported + sum.merged + sum.duplicates + sum.held + sum.erased;
             failure.at(format!("stopped after {} ({before} items are in)", sum.found))
         })?;
         sum.imported += done.imported as u64;
         sum.merged += done.merged as u64;
         sum.duplicates += done.duplicates as u64;
+        sum.erased += done.erased as u64;
         sum.held += done.held as u64;
         for (id, reason) in done.rejected {
             let item = self.names.get(&id).cloned().unwrap_or(id);
@@ -351,9 +450,11 @@ fn show(app: &App, sum: &Sum) -> Result {
         (sum.imported, format!("{would}imported"), GOOD),
         (sum.merged, format!("{would}merged into what was known"), GOOD),
         (sum.duplicates, "known already".to_owned(), GOOD),
+        (sum.erased, "erased here before, and left out".to_owned(), WARN),
         (sum.held, format!("{would}held for approval: yore review list"), WARN),
         (sum.proposed, format!("{would}proposed to remember: yore review list"), WARN),
         (sum.rejected.len() as u64, format!("{would}turned down"), BAD),
+        (sum.left_out, "left out, as they were not chosen".to_owned(), GOOD),
         (sum.skipped.len() as u64, "passed over".to_owned(), WARN),
     ];
     for (at, (number, what, style)) in rows.into_iter().enumerate() {

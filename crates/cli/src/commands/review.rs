@@ -1,18 +1,19 @@
-//! `yore review`: decides what waits for approval, and which rules make it wait.
+//! `yore review`: decides what waits for approval.
 
 use clap::{Subcommand, ValueEnum};
-use yore_client::api::{self, Decision, Reviewed};
-use yore_client::input::{self, Nothing};
+use serde_json::Value;
+use yore_client::api::{self, Case, Changes, Decision, Reviewed, Which};
+use yore_client::input;
 use yore_domain::HoldId;
-use yore_domain::class::{Label, Sensitivity};
-use yore_domain::hold::{Hold, HoldReason, HoldState, Rule, RuleAction};
+use yore_domain::hold::{DiffLine, Hold, HoldReason, HoldState};
 use yore_domain::kind::Kind;
 use yore_domain::memory::Draft;
 use yore_domain::mutation::Mutation;
 
+use super::rule;
 use crate::app::{App, Session};
 use crate::failure::{Failure, Result};
-use crate::filter::{kind, label, sensitivity};
+use crate::filter::kind;
 use crate::output::{DIM, GOOD, HEAD, ID, Table, WARN, cell, clean, short, styled};
 use crate::{editor, show};
 
@@ -25,7 +26,8 @@ Examples:
   yore review approve 5c1d
   yore review approve 5c1d --edit
   yore review reject 5c1d --note \"not true any more\"
-  yore review rule add health-waits --action hold --label health")]
+  yore review approve --agent scheduler --source web --gives-orders false
+  yore review reject --rule web-waits --gives-orders true")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -49,9 +51,10 @@ enum What {
     },
     /// Carry it out
     Approve {
-        /// The holds
-        #[arg(required = true)]
+        /// The holds; none where options say which
         id: Vec<String>,
+        #[command(flatten)]
+        bulk: Bulk,
         /// With another text: given here, or written in $EDITOR
         #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
         edit: Option<String>,
@@ -61,69 +64,56 @@ enum What {
     },
     /// Turn it down
     Reject {
-        /// The holds
-        #[arg(required = true)]
+        /// The holds; none where options say which
         id: Vec<String>,
+        #[command(flatten)]
+        bulk: Bulk,
         /// A note for the record
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
-    /// List, add and remove the rules that make writes wait
+    /// The same as yore rule
     #[command(subcommand)]
-    Rule(RuleCommand),
+    Rule(rule::What),
 }
 
-#[derive(Debug, Subcommand)]
-enum RuleCommand {
-    /// List the rules
-    List,
-    /// Add or replace a rule; what is given must all match
-    Add(Box<NewRule>),
-    /// Remove a rule
-    Remove {
-        /// Its name
-        name: String,
-    },
-}
-
+/// Many holds at once: all that is given must fit.
 #[derive(Debug, clap::Args)]
-struct NewRule {
-    /// Its name
-    name: String,
-    /// What it does
-    #[arg(long, value_enum, default_value_t = Action::Hold)]
-    action: Action,
-    /// Which operations, such as remember or forget [default: every write]
-    #[arg(long, value_delimiter = ',', value_name = "OPERATION")]
-    operations: Vec<String>,
-    /// The agent that asks
+struct Bulk {
+    /// Everything that waits
+    #[arg(long)]
+    all: bool,
+    /// Only this operation, such as remember or recall
+    #[arg(long, value_name = "NAME")]
+    operation: Option<String>,
+    /// Only what this agent asked for
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The stated source
+    /// Only what states this source
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// The kind written
+    /// Only this kind
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<Kind>,
-    /// A label written, or an ancestor of one
-    #[arg(long, value_name = "LABEL", value_parser = label)]
-    label: Option<Label>,
-    /// At least this sensitive
-    #[arg(long, value_name = "CLASS", value_parser = sensitivity)]
-    from_sensitivity: Option<Sensitivity>,
-    /// Words of which one occurs in the text
+    /// Only what waits for this rule
+    #[arg(long, value_name = "NAME")]
+    rule: Option<String>,
+    /// Only texts in which one of these words occurs
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     words: Vec<String>,
+    /// Only texts that give orders (true), or that give none (false), as far as that can be told
+    #[arg(long, value_name = "BOOL")]
+    gives_orders: Option<bool>,
+    /// Not these holds
+    #[arg(long, value_delimiter = ',', value_name = "ID")]
+    except: Vec<HoldId>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Action {
-    /// Wait for a person
-    Hold,
-    /// Turn it down
-    Refuse,
-    /// Let it through
-    Allow,
+impl From<Bulk> for Which {
+    fn from(bulk: Bulk) -> Self {
+        let Bulk { all, operation, agent, source, kind, rule, words, gives_orders, except } = bulk;
+        Self { all, operation, agent, source, kind, rule, words, gives_orders, except }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -140,10 +130,13 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
         What::List { state, limit } => list(app, &mut session, state, limit).await,
         What::Show { id } => {
             let hold = find(&mut session, &id).await?;
-            let hold = session.call::<api::ShowHold>(input::OneHold { hold }).await?;
-            app.out.either(&hold, |hold| show_hold(app, hold))
+            let case = session.call::<api::ShowHold>(input::OneHold { hold }).await?;
+            app.out.either(&case, |case| show_case(app, case))
         }
-        What::Approve { id, edit, note } => {
+        What::Approve { id, bulk, edit, note } => {
+            if id.is_empty() && edit.is_none() {
+                return decide_all(app, &mut session, bulk, Decision::Approve, note).await;
+            }
             let mut done = Vec::new();
             for id in id {
                 let hold = find(&mut session, &id).await?;
@@ -157,7 +150,10 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             }
             decided(app, &done, "approved")
         }
-        What::Reject { id, note } => {
+        What::Reject { id, bulk, note } => {
+            if id.is_empty() {
+                return decide_all(app, &mut session, bulk, Decision::Reject, note).await;
+            }
             let mut done = Vec::new();
             for id in id {
                 let hold = find(&mut session, &id).await?;
@@ -167,22 +163,30 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             }
             decided(app, &done, "rejected")
         }
-        What::Rule(RuleCommand::List) => rules(app, &mut session).await,
-        What::Rule(RuleCommand::Add(rule)) => {
-            let rule = rule_from(*rule);
-            session.change::<api::PutRule>(input::PutRule { rule: rule.clone() }).await?;
-            app.out.either(&rule, |rule| {
-                app.out.line(format!("{GOOD}added{GOOD:#}  {}", clean(&rule.name)))
-            })
-        }
-        What::Rule(RuleCommand::Remove { name }) => {
-            let request = input::RemoveRule { name: name.clone() };
-            session.change::<api::RemoveRule>(request).await?;
-            let done = serde_json::json!({ "removed": name });
-            app.out
-                .either(&done, |_| app.out.line(format!("{GOOD}removed{GOOD:#}  {}", clean(&name))))
-        }
+        What::Rule(what) => rule::perform(app, &mut session, what).await,
     }
+}
+
+/// Decides everything that fits at once.
+async fn decide_all(
+    app: &App,
+    session: &mut Session<'_>,
+    bulk: Bulk,
+    decision: Decision,
+    note: Option<String>,
+) -> Result {
+    let word = if decision == Decision::Reject { "rejected" } else { "approved" };
+    let request = input::DecideAll { which: bulk.into(), decision, note };
+    let done = session.change::<api::DecideAll>(request).await?;
+    app.out.either(&done, |done| {
+        let refused = done.iter().filter(|one| one.refused.is_some());
+        for one in refused.clone() {
+            let why = one.refused.as_deref().unwrap_or_default();
+            app.out.line(format!("{WARN}waits{WARN:#}  {}  {}", one.hold, clean(why)))?;
+        }
+        let count = done.len() - refused.count();
+        app.out.line(format!("{GOOD}{word}{GOOD:#}  {count}"))
+    })
 }
 
 async fn list(app: &App, session: &mut Session<'_>, state: State, limit: usize) -> Result {
@@ -203,36 +207,68 @@ async fn list(app: &App, session: &mut Session<'_>, state: State, limit: usize) 
             table.push([
                 styled(short(hold.id), ID),
                 cell(app.out.ago(hold.asked)),
-                cell(hold.agent.as_deref().unwrap_or("owner")),
+                cell(hold.agent.as_deref().unwrap_or_else(|| asker(hold))),
                 cell(hold.mutation.name()),
-                cell(why(&hold.reason)),
+                cell(told(hold)),
             ]);
         }
         app.out.table(&table)
     })
 }
 
-fn show_hold(app: &App, hold: &Hold) -> Result {
+fn show_case(app: &App, case: &Case) -> Result {
+    let Case { hold, changes } = case;
     app.out.line(format!("{HEAD}{ID}{}{ID:#}{HEAD:#}", hold.id))?;
     let mut rows = vec![
         ("operation", hold.mutation.name().to_owned()),
         ("why", why(&hold.reason)),
-        ("by", hold.agent.clone().unwrap_or_else(|| "owner".to_owned())),
+        ("by", hold.agent.clone().unwrap_or_else(|| asker(hold).to_owned())),
         ("protocol", hold.protocol.clone()),
         ("asked", format!("{} ({})", hold.asked, app.out.ago(hold.asked))),
         ("state", format!("{:?}", hold.state).to_lowercase()),
     ];
+    rows.extend(hold.reasoning.clone().map(|reasoning| ("reasoning", reasoning)));
     rows.extend(hold.expires.map(|at| ("lapses", app.out.ago(at))));
+    rows.extend(hold.learned.clone().map(|rule| ("decided by", rule)));
+    rows.extend(changes.against.map(|memory| ("against", memory.to_string())));
     rows.extend(hold.note.clone().map(|note| ("note", note)));
     rows.extend(hold.outcome.map(|memory| ("memory", memory.to_string())));
     show::members(&app.out, &rows)?;
     app.out.line("")?;
-    show::diff(&app.out, &hold.diff)?;
+    show::diff(&app.out, &lines(changes))?;
     if hold.state == HoldState::Pending {
         let id = short(hold.id);
         app.out.remark(format!("yore review approve {id}   or   yore review reject {id}"));
     }
     Ok(())
+}
+
+/// Who asked, where no agent did.
+fn asker(hold: &Hold) -> &'static str {
+    if hold.reasoning.is_some() { "yore" } else { "owner" }
+}
+
+/// Why it waits, and why it was proposed where nobody asked for it.
+fn told(hold: &Hold) -> String {
+    let why = why(&hold.reason);
+    match &hold.reasoning {
+        Some(reasoning) => format!("{why}: {}", clean(reasoning)),
+        None => why,
+    }
+}
+
+/// All changes, one line each.
+fn lines(changes: &Changes) -> Vec<DiffLine> {
+    let Changes { against: _, added, removed, modified } = changes;
+    let line = |field: &String, before: Option<&Value>, after: Option<&Value>| DiffLine {
+        field: field.clone(),
+        before: before.cloned(),
+        after: after.cloned(),
+    };
+    let added = added.iter().map(|one| line(&one.field, None, Some(&one.value)));
+    let removed = removed.iter().map(|one| line(&one.field, Some(&one.value), None));
+    let modified = modified.iter().map(|one| line(&one.field, Some(&one.before), Some(&one.after)));
+    added.chain(removed).chain(modified).collect()
 }
 
 fn why(reason: &HoldReason) -> String {
@@ -242,6 +278,7 @@ fn why(reason: &HoldReason) -> String {
         HoldReason::NearDuplicate(memory) => format!("looks like {}", short(memory)),
         HoldReason::Contradiction(memory) => format!("speaks against {}", short(memory)),
         HoldReason::SyncConflict(memory) => format!("two sides changed {}", short(memory)),
+        HoldReason::Unhelpful => "has not been of use".to_owned(),
     }
 }
 
@@ -261,7 +298,7 @@ fn decided(app: &App, done: &Vec<Reviewed>, word: &str) -> Result {
 }
 
 async fn edited(session: &mut Session<'_>, hold: HoldId, text: &str) -> Result<Decision> {
-    let held = session.call::<api::ShowHold>(input::OneHold { hold }).await?;
+    let held = session.call::<api::ShowHold>(input::OneHold { hold }).await?.hold;
     let Mutation::Remember { draft, .. } = held.mutation else {
         return Err(Failure::usage(format!("a held {} cannot be edited", held.mutation.name()))
             .hint("approve it as it is, or reject it"));
@@ -284,58 +321,4 @@ async fn find(session: &mut Session<'_>, text: &str) -> Result<HoldId> {
         found.extend(holds.into_iter().map(|hold| hold.id));
     }
     crate::prefix::one(found, text, "yore review list shows what waits")
-}
-
-async fn rules(app: &App, session: &mut Session<'_>) -> Result {
-    let rules = session.call::<api::Rules>(Nothing {}).await?;
-    app.out.either(&rules, |rules| {
-        if rules.is_empty() {
-            app.out.remark("there are no rules");
-            return Ok(());
-        }
-        let mut table = Table::new(&["RULE", "ACTION", "WHEN"]);
-        for rule in rules {
-            table.push([
-                cell(&rule.name),
-                styled(format!("{:?}", rule.action).to_lowercase(), WARN),
-                cell(conditions(rule)),
-            ]);
-        }
-        app.out.table(&table)
-    })
-}
-
-fn conditions(rule: &Rule) -> String {
-    let mut parts = Vec::new();
-    if !rule.operations.is_empty() {
-        parts.push(rule.operations.join(" or "));
-    }
-    parts.extend(rule.agent.as_ref().map(|agent| format!("agent {agent}")));
-    parts.extend(rule.source.as_ref().map(|source| format!("source {source}")));
-    parts.extend(rule.kind.map(|kind| format!("kind {kind}")));
-    parts.extend(rule.label.as_ref().map(|label| format!("label {label}")));
-    parts.extend(rule.from_sensitivity.map(|class| format!("{} or more", class.as_str())));
-    if !rule.words.is_empty() {
-        parts.push(format!("says {}", rule.words.join(" or ")));
-    }
-    if parts.is_empty() { "every write".to_owned() } else { parts.join(", ") }
-}
-
-fn rule_from(new: NewRule) -> Rule {
-    Rule {
-        name: new.name,
-        action: match new.action {
-            Action::Hold => RuleAction::Hold,
-            Action::Refuse => RuleAction::Refuse,
-            Action::Allow => RuleAction::Allow,
-        },
-        operations: new.operations,
-        agent: new.agent,
-        source: new.source,
-        kind: new.kind,
-        label: new.label,
-        from_sensitivity: new.from_sensitivity,
-        words: new.words,
-        learned: false,
-    }
 }

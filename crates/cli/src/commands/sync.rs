@@ -398,7 +398,7 @@ async fn waited(session: &mut Session<'_>, mut known: Known, sum: &mut Sum) -> R
     let Some(proposed) = &known.proposed else { return Ok(known) };
     let id: HoldId = proposed.hold.parse().map_err(Failure::from)?;
     let state = match session.call::<api::ShowHold>(input::OneHold { hold: id }).await {
-        Ok(hold) => hold.state,
+        Ok(case) => case.hold.state,
         Err(failure) if failure.exit == Exit::NotFound => HoldState::Rejected,
         Err(failure) => return Err(failure),
     };

@@ -1,4 +1,6 @@
-//! `yore watch`: follows what changes in the vault.
+//! `yore watch`: follows what changes in the vault, or keeps the vault in step with local sources.
+
+mod sources;
 
 use futures::StreamExt;
 use yore_client::api::{Event, What};
@@ -10,16 +12,27 @@ use crate::output::{DIM, ID, short};
 
 /// Options of `yore watch`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   yore watch
+  yore watch sources --downloads ~/Downloads
+  yore watch sources --once
   yore watch --json | jq -r .change.memory
   yore watch --after \"$CURSOR\" --count 10
 
 One line a change, without its text, and one JSON value a line with --json. Every event carries a
 cursor: --after goes on behind it, so that nothing is missed between two runs. A token sees the
-changes it may see, and the stream ends when its grant does.")]
+changes it may see, and the stream ends when its grant does.
+
+yore watch sources takes in what Claude Code, Codex, Cursor, LM Studio, Ollama and VS Code keep on
+this machine, again and again, and the exports that appear in a folder for downloads. What is known
+already changes nothing, so it can be stopped and started at any time."
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Go on after the event with this cursor [default: from now on]
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
@@ -28,7 +41,26 @@ pub(crate) struct Args {
     count: Option<u64>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Take in, again and again, what programs on this machine keep, and new exports
+    Sources(sources::Args),
+}
+
+impl Args {
+    /// Whether it goes on until it is told to stop.
+    pub(crate) fn stays(&self) -> bool {
+        match &self.command {
+            Some(Command::Sources(args)) => !args.once,
+            None => false,
+        }
+    }
+}
+
 pub(crate) async fn run(app: &App, args: Args) -> Result {
+    if let Some(Command::Sources(args)) = args.command {
+        return sources::run(app, args).await;
+    }
     tokio::select! {
         ended = follow(app, args) => ended,
         () = interrupted() => Ok(()),
@@ -36,7 +68,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
 }
 
 async fn follow(app: &App, args: Args) -> Result {
-    let Args { mut after, count } = args;
+    let Args { mut after, count, command: _ } = args;
     let mut left = count;
     let mut session = app.session().await?;
     while left != Some(0) {

@@ -48,7 +48,7 @@ fn conversations(home: &Home) -> BTreeMap<String, Value> {
 
 /// Every item that was found has become one thing or another.
 fn adds_up(done: &Value) {
-    let outcomes = ["imported", "merged", "duplicates", "held", "proposed"];
+    let outcomes = ["imported", "merged", "duplicates", "erased", "held", "proposed"];
     let sum: u64 = outcomes.iter().map(|name| number(done, name)).sum();
     let rejected = done["rejected"].as_array().unwrap().len() as u64;
     assert_eq!(number(done, "found"), sum + rejected, "{done}");
@@ -332,4 +332,169 @@ fn an_import_that_is_killed_and_run_again_loses_and_doubles_nothing() {
     assert_eq!(number(&done, "imported") + number(&done, "duplicates"), u64::from(most), "{done}");
     assert!(killed > 0 && went_on > 0, "no kill came in the middle: {killed} {went_on}");
     assert!(conversations(&home) == conversations(&other), "as if it had not been killed");
+}
+
+/// Takes in a sample; returns what was counted and the conversations that are there.
+fn taken(place: &str) -> (Value, Vec<Value>) {
+    let home = Home::new();
+    let done = home.json(&["import", arg(&sample("connectors").join(place))]);
+    (done, conversations(&home).into_values().collect())
+}
+
+fn lengths(talks: &[Value], off_path: bool) -> Vec<u64> {
+    let count = |talk: &Value| {
+        let messages = talk["messages"].as_array().unwrap().iter();
+        messages.filter(|message| message["off_path"] == off_path).count() as u64
+    };
+    let mut lengths: Vec<u64> = talks.iter().map(count).collect();
+    lengths.sort_unstable();
+    lengths
+}
+
+/// The numbers below a member, in order.
+fn listed(expected: &Value, name: &str) -> Vec<u64> {
+    let counts = expected[name].as_object().unwrap().values();
+    let mut counts: Vec<u64> = counts.map(|count| count.as_u64().unwrap()).collect();
+    counts.sort_unstable();
+    counts
+}
+
+/// Messages and blocks that are of a sort.
+fn blocks(talks: &[Value], kind: &str) -> u64 {
+    let messages = talks.iter().flat_map(|talk| talk["messages"].as_array().unwrap());
+    let blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
+    blocks.filter(|block| block["type"] == kind).count() as u64
+}
+
+#[test]
+fn every_number_that_was_expected_is_there() {
+    let expected: Value =
+        serde_json::from_slice(&std::fs::read(sample("connectors/EXPECTED.json")).unwrap())
+            .unwrap();
+    let of = |place: &str, name: &str| number(&expected[place], name);
+    for place in ["chatgpt/legacy-2024", "chatgpt/sharded-2026"] {
+        let (_, talks) = taken(place);
+        let wanted = &expected[place];
+        assert_eq!(lengths(&talks, false), listed(wanted, "active_path_messages"), "{place}");
+        assert_eq!(lengths(&talks, true), listed(wanted, "off_path_messages"), "{place}");
+    }
+    let place = "claude/data-2026-03";
+    let (done, talks) = taken(place);
+    let mut active = listed(&expected[place], "active_path_messages");
+    // A project is a conversation of one message: its instructions, with its documents.
+    active.extend(vec![1; usize::try_from(of(place, "projects")).unwrap()]);
+    active.sort_unstable();
+    assert_eq!(lengths(&talks, false), active);
+    let exports = &done["exports"];
+    // Each project has a memory and instructions besides.
+    assert_eq!(number(exports, "memories"), of(place, "memories") + 2 * of(place, "projects"));
+    assert_eq!(number(exports, "missing_attachments"), of(place, "files_without_bytes"));
+    let pasted = talks.iter().flat_map(|talk| talk["messages"].as_array().unwrap());
+    let pasted = pasted.filter(|message| message["role"] == "user");
+    let pasted = pasted.flat_map(|message| message["attachments"].as_array().cloned());
+    let texts = pasted.flatten().filter(|one| one["blob"].is_string()).count() as u64;
+    assert_eq!(texts, of(place, "attachments_text"));
+
+    let place = "gemini/takeout-json";
+    let (done, _) = taken(place);
+    assert_eq!(number(&done["exports"], "conversations"), of(place, "exchanges"));
+    assert_eq!(done["skipped"].as_array().unwrap().len() as u64, of(place, "non_chat_activities"));
+    let others = number(&done["exports"], "branch_messages");
+    assert_eq!(others, of(place, "regenerated_alternatives"));
+    let (done, _) = taken("gemini/ai-studio");
+    // The instruction of the system is a message of its own.
+    assert_eq!(number(&done["exports"], "messages"), of("gemini/ai-studio", "chunks") + 1);
+
+    let (done, _) = taken("cursor");
+    let all = ["composers", "legacy_chat_tabs", "cli_sessions"].map(|name| of("cursor", name));
+    assert_eq!(number(&done["exports"], "conversations"), all.iter().sum::<u64>());
+    let not = ["skipped_empty", "null_rows", "missing_bubbles"].map(|name| of("cursor", name));
+    assert_eq!(done["skipped"].as_array().unwrap().len() as u64, not.iter().sum::<u64>());
+
+    for (place, name) in [("perplexity/gdpr-export", "gdpr"), ("perplexity/rest-thread", "rest")] {
+        let ((done, talks), wanted) = (taken(place), &expected["perplexity"][name]);
+        for count in ["conversations", "messages"] {
+            assert_eq!(done["exports"][count], wanted[count], "{place}");
+        }
+        let sources = &talks[0]["messages"][1]["foreign"]["perplexity"]["sources"];
+        let sources = sources.as_array().map_or(0, Vec::len) as u64;
+        assert_eq!(sources, wanted["citations"].as_u64().unwrap_or(0), "{place}");
+    }
+    let (done, _) = taken("grok");
+    assert_eq!(number(&done["exports"], "attachments"), of("grok", "attachments"));
+
+    let (done, _) = taken("copilot/microsoft-privacy-dashboard");
+    let tables = ["csv_a_messages", "csv_b_messages", "csv_c_messages"];
+    let tables = tables.map(|name| of("copilot", name));
+    assert_eq!(number(&done["exports"], "messages"), tables.iter().sum::<u64>());
+    let (done, talks) = taken("copilot/vscode");
+    assert_eq!(number(&done["exports"], "conversations"), of("copilot", "vscode_sessions"));
+    let said = serde_json::to_string(&talks).unwrap();
+    assert!(said.contains("\"It counts bees.\""), "{said}");
+
+    let (done, _) = taken("open-webui/webui.db");
+    assert_eq!(number(&done["exports"], "memories"), of("open-webui", "memories"));
+    let (done, _) = taken("lm-studio");
+    assert_eq!(number(&done["exports"], "conversations"), of("lm-studio", "conversations"));
+    // The prompt of the system is a message of its own.
+    let active = of("lm-studio", "active_path_messages");
+    assert_eq!(number(&done["exports"], "messages"), active + 1);
+    assert_eq!(number(&done["exports"], "branch_messages"), of("lm-studio", "alternatives"));
+
+    let (done, talks) = taken("ollama");
+    // The prompts of the command line are one conversation more.
+    assert_eq!(number(&done["exports"], "conversations"), of("ollama", "conversations") + 1);
+    let lines = of("ollama", "prompt_history_lines");
+    assert_eq!(number(&done["exports"], "messages"), of("ollama", "messages") + lines);
+    assert_eq!(number(&done["exports"], "attachments"), of("ollama", "attachments"));
+    assert_eq!(blocks(&talks, "tool_use"), of("ollama", "tool_calls"));
+
+    let place = "claude-code";
+    let (done, talks) = taken(place);
+    let sessions = of(place, "sessions") + of(place, "sidechains");
+    assert_eq!(number(&done["exports"], "conversations"), sessions);
+    let longest = talks.iter().map(|talk| talk["messages"].as_array().unwrap().len()).max();
+    assert_eq!(longest.unwrap() as u64, of(place, "conversational_messages"));
+    assert_eq!(number(&done["exports"], "memories"), of(place, "memory_files"));
+    let cut = done["skipped"].to_string().contains("not a whole line");
+    assert_eq!(expected[place]["truncated_last_line"], cut);
+
+    let place = "codex";
+    let (done, talks) = taken(place);
+    assert_eq!(number(&done["exports"], "conversations"), of(place, "sessions"));
+    assert_eq!(blocks(&talks, "tool_use"), of(place, "tool_calls"));
+    let said = |role: &str| {
+        let messages = talks[0]["messages"].as_array().unwrap().iter();
+        messages.filter(|message| message["role"] == role).count() as u64
+    };
+    assert_eq!(said("user"), of(place, "user_messages"));
+    assert_eq!(said("system"), of(place, "injected_context_messages"));
+    let spoken =
+        ["assistant_messages", "tool_calls", "reasoning_items"].map(|name| of(place, name));
+    assert_eq!(said("assistant"), spoken.iter().sum::<u64>());
+    assert_eq!(said("tool"), of(place, "tool_calls"));
+    let (done, _) = taken("letta");
+    assert_eq!(number(&done["exports"], "memories"), of("letta", "memory_blocks"));
+}
+
+#[test]
+fn importing_again_is_at_least_three_times_as_fast() {
+    if std::env::var_os("YORE_FULL").is_none() {
+        return println!("NOT RUN: YORE_FULL is not set");
+    }
+    let home = Home::new();
+    let path = home.path("conversations.json");
+    let long = "the hives by the river had a good year, and the lime trees a better one ".repeat(8);
+    let said: Vec<String> = (0..40).map(|number| format!("{long} {number}")).collect();
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    let talks: Vec<Value> = (1..=400).map(|number| talk(number, &said)).collect();
+    std::fs::write(&path, Value::from(talks).to_string()).unwrap();
+    let timed = || {
+        let begin = std::time::Instant::now();
+        let done = home.json(&["import", "--no-proposals", arg(&path)]);
+        (begin.elapsed(), done)
+    };
+    let ((first, one), (second, two)) = (timed(), timed());
+    assert_eq!((number(&one, "imported"), number(&two, "duplicates")), (400, 400), "{two}");
+    assert!(second * 3 <= first, "{first:?} and then {second:?}");
 }

@@ -7,14 +7,14 @@ use yore_domain::mutation::{MergeStrategy, Mutation};
 use yore_domain::query::{Corpus, Filter};
 use yore_domain::{MemoryId, Result, Seq, VaultId};
 use yore_policy::Permit;
+use yore_rank::overlap::{Stance, stance, words};
 use yore_store::snapshot::Loaded;
 use yore_store::{RowKey, Search, Snapshot, Write};
 
 use super::{Left, PROTOCOL};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Wish, held};
-use crate::ops::diff;
+use crate::mutate::{Ground, Waiting, Wish};
 use crate::run::{Attempt, Trace};
 
 /// The setting that says how far the outbox was looked through.
@@ -43,6 +43,9 @@ impl Engine {
             let Some(new) = newly_said(&*snapshot, change).await? else { continue };
             let Some(known) = self.closest(&*snapshot, &new).await? else { continue };
             let (older, newer) = ordered(known, new);
+            if !agree(&older, &newer) {
+                continue;
+            }
             let pair = pair(older.head.memory, newer.head.memory);
             if pairs.contains(&pair) || snapshot.setting(&pair).await?.is_some() {
                 continue;
@@ -123,10 +126,11 @@ impl Engine {
             wish: &wish,
             attempt: Attempt::Again,
         };
-        let lines = diff::lines(&ground.targets, &merge, None);
         let call = Call::anonymous(PROTOCOL);
-        let reason = HoldReason::NearDuplicate(canonical);
-        (held(&ground, &call, &merge, reason, lines).writes, ground.unmoved())
+        let waiting = Waiting::because(HoldReason::NearDuplicate(canonical));
+        let mut hold = ground.hold(&call, &merge, waiting);
+        hold.reasoning = Some("they are close in meaning".to_owned());
+        (ground.held(hold).writes, ground.unmoved())
     }
 }
 
@@ -149,12 +153,19 @@ async fn newly_said(snapshot: &dyn Snapshot, change: &Change) -> Result<Option<M
     Ok(found.filter(|found| found.head.number == *head))
 }
 
+/// Whether two memories that are close in meaning can be one: what denies the other, or gives
+/// another number, cannot.
+fn agree(one: &Memory, other: &Memory) -> bool {
+    let said = |memory: &Memory| words(&memory.head.content.body.text);
+    stance(&said(one), &said(other)) == Stance::Agree
+}
+
 fn ordered(one: Memory, other: Memory) -> (Memory, Memory) {
-    let key = |memory: &Memory| (memory.since, memory.head.memory);
+    let key = |memory: &Memory| (memory.head.time.created, memory.since, memory.head.memory);
     if key(&one) <= key(&other) { (one, other) } else { (other, one) }
 }
 
 /// The setting that says a pair was proposed, whatever was decided about it.
-fn pair(one: MemoryId, other: MemoryId) -> String {
+pub(super) fn pair(one: MemoryId, other: MemoryId) -> String {
     format!("duplicates:pair:{}:{}", one.min(other), one.max(other))
 }

@@ -6,6 +6,7 @@ use yore_domain::{Error, Result, limits};
 use yore_policy::Need;
 pub use yore_store::snapshot::AuditQuery;
 
+use crate::audit_copy::Sealed;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::Trace;
@@ -23,6 +24,19 @@ impl Engine {
                 let trace = Trace::count(entries.len());
                 Ok((entries, trace))
             })
+        })
+        .await
+    }
+
+    /// Signs where the chain stands, so that a copy of it can be checked without the vault.
+    pub async fn seal_audit(&self, call: &Call) -> Result<Sealed> {
+        let need = Need::one("audit.seal", Verb::Audit);
+        self.keep(call, need, async |engine, permit| {
+            engine.keeper().seal_audit(permit, engine.now()).await?;
+            let checkpoint = engine.store().snapshot(permit).await?.checkpoint().await?;
+            let checkpoint = checkpoint.ok_or(Error::NotFound)?;
+            let trace = Trace::default().with("seq", checkpoint.seq.0);
+            Ok((Sealed { vault: permit.vault(), checkpoint }, trace))
         })
         .await
     }

@@ -11,10 +11,12 @@ use yore_domain::{Error, HoldId, MemoryId, Result};
 use yore_policy::Need;
 use yore_store::Snapshot;
 
-use super::diff;
+use super::many::{Planner, each};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Mutate, Mutated, Weighed, Wish, done, epochs, held, targets};
+use crate::mutate::{
+    Ground, Mutate, Mutated, Weighed, Wish, done, epochs, note_short_term, targets,
+};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
 
@@ -91,17 +93,12 @@ impl Act for Batch {
                 touched: BTreeSet::new(),
                 planned: Planned::done(Vec::new(), Vec::new()),
             };
-            for (mutation, wish) in &self.changes {
-                let each = match planning.one(mutation, wish).await {
-                    Ok(each) => each,
-                    Err(error @ Error::Internal(_)) => return Err(error),
-                    Err(error) => {
-                        Each::Refused { code: error.code().to_owned(), reason: error.to_string() }
-                    }
-                };
-                planning.planned.output.push(each);
-            }
+            let refused = each(&self.changes, &mut planning).await?;
             let mut planned = planning.planned;
+            for (place, error) in refused {
+                let (code, reason) = (error.code().to_owned(), error.to_string());
+                planned.output.insert(place, Each::Refused { code, reason });
+            }
             let taken = self.changes.iter().zip(&planned.output);
             let chosen = taken.filter_map(|((mutation, _), each)| match each {
                 Each::Done(_) | Each::Held(_) => chosen(mutation),
@@ -119,6 +116,12 @@ impl Act for Batch {
             Ok(planned)
         })
     }
+
+    fn committed(&self, engine: &Engine, session: &Session) {
+        for (mutation, _) in &self.changes {
+            note_short_term(engine, session, mutation);
+        }
+    }
 }
 
 /// A batch being planned.
@@ -133,8 +136,18 @@ struct Planning<'a> {
     planned: Planned<Vec<Each>>,
 }
 
+impl Planner<(Mutation, Wish)> for Planning<'_> {
+    fn one<'a>(&'a mut self, change: &'a (Mutation, Wish)) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let done = self.change(&change.0, &change.1).await?;
+            self.planned.output.push(done);
+            Ok(())
+        })
+    }
+}
+
 impl Planning<'_> {
-    async fn one(&mut self, mutation: &Mutation, wish: &Wish) -> Result<Each> {
+    async fn change(&mut self, mutation: &Mutation, wish: &Wish) -> Result<Each> {
         let mutation = &*stated(self.session, Some(self.dialect), mutation);
         let dialect = Some(self.dialect);
         let alone = Mutate { mutation: mutation.clone(), wish: wish.clone(), dialect };
@@ -161,14 +174,13 @@ impl Planning<'_> {
         };
         let rules = self.snapshot.rules().await?;
         match ground.weigh(mutation, &rules, None).await? {
-            Weighed::Hold(reason, after) => {
-                let lines = diff::lines(&ground.targets, mutation, after.as_deref());
-                let waiting = held(&ground, self.call, mutation, reason, lines);
-                let yore_domain::audit::Outcome::Held { hold } = waiting.outcome else {
-                    return Err(Error::internal("a held change without its hold"));
-                };
-                self.planned.writes.extend(waiting.writes);
-                Ok(Each::Held(hold))
+            // What came in bulk always waits for a person: one audit line could not name all the
+            // rules that decided.
+            Weighed::Hold(waiting) => {
+                let hold = ground.hold(self.call, mutation, *waiting);
+                let id = hold.id;
+                self.planned.writes.extend(ground.held(hold).writes);
+                Ok(Each::Held(id))
             }
             Weighed::Commit(steps) => {
                 let Planned { output, writes, preconditions, trace, .. } = done(steps);
@@ -189,6 +201,7 @@ pub(crate) fn chosen(mutation: &Mutation) -> Option<MemoryId> {
         | Mutation::Relabel { .. }
         | Mutation::Forget { .. }
         | Mutation::Merge { .. }
-        | Mutation::Restore { .. } => None,
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => None,
     }
 }

@@ -30,10 +30,10 @@ impl Engine {
                 for reference in wanted {
                     let Some(memory) = find(session, snapshot, reference).await? else { continue };
                     let versions = snapshot.history(memory.head.memory).await?;
-                    let consent = standing(session, snapshot, memory.head.memory).await?;
-                    let asked = shown(session, memory.head, &consent).ok_or(Error::NotFound)?;
+                    let standing = standing(session, snapshot, memory.head.memory).await?;
+                    let asked = shown(session, memory.head, &standing).ok_or(Error::NotFound)?;
                     let trace = Trace { targets: vec![target(&asked)], ..Trace::default() };
-                    let versions = shown_chain(session, versions);
+                    let versions = shown_chain(session, session.viewer(), versions);
                     return Ok((Chain { asked, versions }, trace));
                 }
                 Err(Error::NotFound)

@@ -6,7 +6,7 @@ use yore_domain::conversation::Role;
 use yore_domain::grant::Verb;
 use yore_domain::provenance::ActorKind;
 use yore_domain::query::Recall;
-use yore_domain::{MemoryId, Result};
+use yore_domain::{HoldId, MemoryId, Result};
 use yore_policy::Need;
 
 use super::recall::{Found, trace};
@@ -23,6 +23,9 @@ pub struct Context {
     pub used: Vec<MemoryId>,
     /// How many tokens it takes.
     pub tokens: usize,
+    /// Where it waits for the owner whether the caller may read what was left out by a rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<HoldId>,
 }
 
 impl Engine {
@@ -34,21 +37,26 @@ impl Engine {
         budget_tokens: usize,
     ) -> Result<Context> {
         let need = Need::one("context", Verb::Read);
-        self.look(call, need, (recall, budget_tokens), |engine, session, snapshot, input| {
-            Box::pin(async move {
-                let (recall, budget) = input;
-                let mut recalled = engine.find(session, snapshot, recall).await?;
-                let Frame { text, kept, tokens } =
-                    framed(recalled.results.iter().map(|hit| &hit.found), *budget, |text| {
-                        engine.tokens_of(text)
-                    });
-                let mut kept = kept.into_iter();
-                recalled.results.retain(|_| kept.next().unwrap_or(false));
-                let used = recalled.results.iter().filter_map(|hit| hit.found.memory()).collect();
-                Ok((Context { frame: text, used, tokens }, trace(&recalled)))
-            })
-        })
-        .await
+        let looked =
+            self.look(call, need, (recall, budget_tokens), |engine, session, snapshot, input| {
+                Box::pin(async move {
+                    let (recall, budget) = input;
+                    let (mut recalled, withheld) = engine.find(session, snapshot, recall).await?;
+                    let Frame { text, kept, tokens } =
+                        framed(recalled.results.iter().map(|hit| &hit.found), *budget, |text| {
+                            engine.tokens_of(text)
+                        });
+                    let mut kept = kept.into_iter();
+                    recalled.results.retain(|_| kept.next().unwrap_or(false));
+                    let used =
+                        recalled.results.iter().filter_map(|hit| hit.found.memory()).collect();
+                    let context = Context { frame: text, used, tokens, waits: Vec::new() };
+                    Ok(((context, withheld), trace(&recalled)))
+                })
+            });
+        let (mut context, withheld) = looked.await?;
+        context.waits = self.ask_to_read(call, need, withheld).await?;
+        Ok(context)
     }
 }
 

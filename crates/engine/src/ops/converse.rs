@@ -4,22 +4,23 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use yore_domain::class::Surface;
 use yore_domain::conversation::{Conversation, Message};
-use yore_domain::grant::{Verb, Verbs};
+use yore_domain::grant::Verb;
 use yore_domain::hold::HoldState;
 use yore_domain::mutation::Mutation;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{ConversationId, Error, MessageId, Result, limits};
-use yore_policy::Need;
+use yore_policy::{Need, may_erase};
 use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::attach::brought;
 use super::get::conversation_named;
+use super::hold_talk::protection;
 use super::list::bounded;
 use super::profile::HOLDS;
 use super::remember::text_indexing;
+use super::talk::unmoved;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Planned, Session, Trace};
@@ -121,31 +122,30 @@ impl Engine {
         .await
     }
 
-    /// Removes a conversation and all its messages for good; returns how many there were.
+    /// Removes a conversation and all its messages for good, if it still has one of these tags;
+    /// without tags, as it is. Returns how many messages there were.
     pub async fn erase_conversation(
         &self,
         call: &Call,
         conversation: ConversationId,
+        expected: Vec<String>,
     ) -> Result<u64> {
-        self.change(
-            call,
-            erasing("erase-conversation"),
-            conversation,
-            |_, session, snapshot, id| {
-                Box::pin(async move {
-                    let id = conversation_named(session, snapshot, *id).await?;
-                    let messages = erasable(session, snapshot, id).await?;
-                    let trace = Trace::default()
-                        .with("conversation", id.to_string())
-                        .with("messages", messages);
-                    let mut writes = proposed(snapshot, id, None).await?;
-                    writes.push(Write::EraseConversation(id));
-                    let mut planned = Planned::done(messages, writes);
-                    planned.preconditions.push(Precondition::Conversation(id, true));
-                    Ok(planned.traced(trace))
-                })
-            },
-        )
+        let need = erasing("erase-conversation");
+        self.change(call, need, (conversation, expected), |_, session, snapshot, input| {
+            Box::pin(async move {
+                let (id, expected) = input;
+                let id = conversation_named(session, snapshot, *id).await?;
+                let messages = erasable(session, snapshot, id).await?;
+                let trace = Trace::default()
+                    .with("conversation", id.to_string())
+                    .with("messages", messages);
+                let mut writes = proposed(snapshot, id, None).await?;
+                writes.push(Write::EraseConversation(id));
+                let mut planned = Planned::done(messages, writes);
+                planned.preconditions = unmoved(snapshot, id, expected).await?;
+                Ok(planned.traced(trace))
+            })
+        })
         .await
     }
 
@@ -197,13 +197,13 @@ async fn proposed(
 }
 
 fn erasing(operation: &'static str) -> Need {
-    let verbs = Verbs::of(&[Verb::Write, Verb::Erase]);
-    Need { operation, verbs, surface: Surface::Retrieval }
+    Need::one(operation, Verb::Erase)
 }
 
 async fn erasable(session: &Session, snapshot: &dyn Snapshot, id: ConversationId) -> Result<u64> {
     let (conversation, messages) = snapshot.conversation(id).await?.ok_or(Error::NotFound)?;
-    session.permit.may_write(&conversation.class())?;
+    let protection = protection(snapshot, id).await?;
+    may_erase(&session.permit, &conversation.class(), protection)?;
     Ok(messages)
 }
 

@@ -24,10 +24,12 @@ pub(crate) fn lines(
                 after: None,
             })
             .collect(),
+        // What an agent asks to read is not put before its eyes by the asking.
+        Mutation::Disclose { .. } => Vec::new(),
     }
 }
 
-fn compare(before: Option<&Content>, after: Option<&Content>) -> Vec<DiffLine> {
+pub(super) fn compare(before: Option<&Content>, after: Option<&Content>) -> Vec<DiffLine> {
     let (before, after) = (flat(before), flat(after));
     let fields: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     fields

@@ -8,13 +8,15 @@ use yore_domain::grant::{Verb, Verbs};
 use yore_domain::memory::{Memory, Status, Version};
 use yore_domain::profile::Profile;
 use yore_domain::query::{Filter, Order, Page, PageRequest, Position};
-use yore_domain::{ConversationId, MemoryId, Result, Timestamp, limits};
+use yore_domain::{ConversationId, MemoryId, Result, Timestamp};
 use yore_policy::Need;
+use yore_policy::redact::Viewer;
 use yore_store::Snapshot;
 
 use super::get::shown_chain;
 use super::list::bounded;
-use super::shown::{shown_memory, standing_of};
+use super::shown::{Standing, shown_memory, standing_of};
+use super::talk::{Talk, whole as whole_talk};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -42,6 +44,26 @@ pub enum Item {
     Profile(Profile),
 }
 
+/// Whose hands a file is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Hands {
+    /// The caller's own.
+    #[default]
+    Own,
+    /// Anybody's: what consent keeps inside stays inside.
+    Anybody,
+}
+
+impl Hands {
+    fn viewer(self, session: &Session) -> Viewer {
+        match self {
+            Self::Own => session.viewer(),
+            Self::Anybody => Viewer::Other,
+        }
+    }
+}
+
 impl Engine {
     /// Takes out a page of what the caller may export, oldest first.
     pub async fn export(
@@ -50,14 +72,27 @@ impl Engine {
         filter: Filter,
         page: PageRequest,
     ) -> Result<Page<Item>> {
+        self.export_for(call, Hands::Own, filter, page).await
+    }
+
+    /// Takes out a page of what may be given to whoever the file is for, oldest first.
+    pub async fn export_for(
+        &self,
+        call: &Call,
+        hands: Hands,
+        filter: Filter,
+        page: PageRequest,
+    ) -> Result<Page<Item>> {
         let verbs = Verbs::of(&[Verb::Export]);
         let need = Need { operation: "export", verbs, surface: Surface::Export };
-        self.look(call, need, (filter, page), |_, session, snapshot, (filter, page)| {
+        self.look(call, need, (hands, filter, page), |_, session, snapshot, input| {
             Box::pin(async move {
+                let (hands, filter, page) = input;
                 let page = PageRequest { order: Order::OldestFirst, ..bounded(page)? };
+                let viewer = hands.viewer(session);
                 let items = match in_conversations(snapshot, &page).await? {
                     Some(page) => conversations(session, snapshot, filter, &page).await?,
-                    None => memories(session, snapshot, filter, &page).await?,
+                    None => memories(session, viewer, snapshot, filter, &page).await?,
                 };
                 let ids: Vec<MemoryId> = items.items.iter().filter_map(memory_of).collect();
                 let trace = Trace::count(items.items.len()).touching(ids);
@@ -99,9 +134,9 @@ async fn heads(
     let viewer = session.viewer();
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
-        let consent = standing_of(session, snapshot, filter, &memory).await?;
-        if viewer.may_take(&consent) && viewer.may_take(&memory.head.content.consent) {
-            items.extend(shown_memory(session, memory, &consent));
+        let standing = standing_of(session, snapshot, filter, &memory).await?;
+        if viewer.may_take(&standing.consent) && viewer.may_take(&memory.head.content.consent) {
+            items.extend(shown_memory(session, memory, &standing));
         }
     }
     Ok(Page { items, next: found.next })
@@ -129,6 +164,7 @@ async fn in_conversations(
 
 async fn memories(
     session: &Session,
+    viewer: Viewer,
     snapshot: &dyn Snapshot,
     filter: &Filter,
     page: &PageRequest,
@@ -136,19 +172,30 @@ async fn memories(
     let found = snapshot.memories(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for memory in found.items {
-        let consent = standing_of(session, snapshot, filter, &memory).await?;
-        if session.viewer().may_take(&consent) {
-            items.extend(whole(session, snapshot, memory).await?);
+        let standing = if viewer == session.viewer() {
+            standing_of(session, snapshot, filter, &memory).await?
+        } else {
+            let newest = snapshot.memory(memory.head.memory).await?;
+            newest.map(|newest| Standing::of(session, &newest.head)).unwrap_or_default()
+        };
+        if viewer.may_take(&standing.consent) {
+            items.extend(whole(session, viewer, snapshot, memory).await?);
         }
     }
     Ok(Page { items, next: found.next.or(Some(CONVERSATIONS)) })
 }
 
 /// A memory with every version that may leave.
-async fn whole(session: &Session, snapshot: &dyn Snapshot, memory: Memory) -> Result<Option<Item>> {
-    let mut versions = shown_chain(session, snapshot.history(memory.head.memory).await?);
+pub(super) async fn whole(
+    session: &Session,
+    viewer: Viewer,
+    snapshot: &dyn Snapshot,
+    memory: Memory,
+) -> Result<Option<Item>> {
+    let history = snapshot.history(memory.head.memory).await?;
+    let mut versions = shown_chain(session, viewer, history);
     versions.retain(|version: &Version| {
-        version.status != Status::Erased && session.viewer().may_take(&version.content.consent)
+        version.status != Status::Erased && viewer.may_take(&version.content.consent)
     });
     Ok((!versions.is_empty()).then_some(Item::Memory { versions }))
 }
@@ -161,17 +208,9 @@ async fn conversations(
 ) -> Result<Page<Item>> {
     let found = snapshot.conversations(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
-    for (conversation, count) in found.items {
-        let mut messages = Vec::new();
-        while (messages.len() as u64) < count {
-            let from = messages.len() as u64;
-            let some = snapshot.messages(conversation.id, from, limits::PAGE).await?;
-            if some.is_empty() {
-                break;
-            }
-            messages.extend(some);
-        }
-        items.push(Item::Conversation { conversation: Box::new(conversation), messages });
+    for (conversation, _) in found.items {
+        let Talk { head, messages } = whole_talk(snapshot, conversation.id).await?;
+        items.push(Item::Conversation { conversation: Box::new(head), messages });
     }
     if found.next.is_none()
         && session.is_owner()

@@ -9,10 +9,11 @@ use yore_domain::grant::Verb;
 use yore_domain::memory::{Memory, Status, Version};
 use yore_domain::{ConversationId, Error, MemoryId, Result, Timestamp, VaultId, VersionId};
 use yore_policy::Need;
+use yore_policy::redact::Viewer;
 use yore_store::Snapshot;
 use yore_store::plan::AliasTarget;
 
-use super::shown::{shown, shown_memory, standing};
+use super::shown::{Standing, shown, shown_memory, shown_to, standing};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
@@ -54,8 +55,8 @@ impl Engine {
         self.look(call, need, reference, |_, session, snapshot, wanted| {
             Box::pin(async move {
                 let memory = find(session, snapshot, wanted).await?.ok_or(Error::NotFound)?;
-                let consent = standing(session, snapshot, memory.head.memory).await?;
-                let memory = shown_memory(session, memory, &consent).ok_or(Error::NotFound)?;
+                let standing = standing(session, snapshot, memory.head.memory).await?;
+                let memory = shown_memory(session, memory, &standing).ok_or(Error::NotFound)?;
                 let trace = Trace { targets: vec![target(&memory.head)], ..Trace::default() };
                 Ok((memory, trace))
             })
@@ -71,8 +72,8 @@ impl Engine {
                 let id = memory_named(session, snapshot, *memory).await?;
                 let version = snapshot.memory_as_of(id, *at).await?;
                 let version = version.and_then(present).ok_or(Error::NotFound)?;
-                let consent = standing(session, snapshot, id).await?;
-                let version = shown(session, version, &consent).ok_or(Error::NotFound)?;
+                let standing = standing(session, snapshot, id).await?;
+                let version = shown(session, version, &standing).ok_or(Error::NotFound)?;
                 let trace = Trace { targets: vec![target(&version)], ..Trace::default() };
                 Ok((version, trace.with("as_of", true)))
             })
@@ -86,7 +87,7 @@ impl Engine {
         self.look(call, need, memory, |_, session, snapshot, memory| {
             Box::pin(async move {
                 let id = memory_named(session, snapshot, *memory).await?;
-                let versions = shown_chain(session, snapshot.history(id).await?);
+                let versions = shown_chain(session, session.viewer(), snapshot.history(id).await?);
                 if versions.is_empty() {
                     return Err(Error::NotFound);
                 }
@@ -102,10 +103,15 @@ pub(crate) fn target(version: &Version) -> Target {
     Target { memory: version.memory, number: Some(version.number), digest: None }
 }
 
-/// What a caller may see of a whole chain, whose last version is the head.
-pub(super) fn shown_chain(session: &Session, versions: Vec<Version>) -> Vec<Version> {
-    let standing = versions.last().map(|head| head.content.consent.clone()).unwrap_or_default();
-    versions.into_iter().filter_map(|version| shown(session, version, &standing)).collect()
+/// What may be seen of a whole chain, whose last version is the head.
+pub(super) fn shown_chain(
+    session: &Session,
+    viewer: Viewer,
+    versions: Vec<Version>,
+) -> Vec<Version> {
+    let standing = versions.last().map(|head| Standing::of(session, head)).unwrap_or_default();
+    let seen = |version| shown_to(session, viewer, version, &standing);
+    versions.into_iter().filter_map(seen).collect()
 }
 
 fn present(version: Version) -> Option<Version> {
@@ -121,8 +127,14 @@ pub(super) fn find<'a>(
     Box::pin(async move {
         let found = match wanted {
             Reference::Memory(id) => {
-                let id = memory_named(session, snapshot, *id).await?;
-                snapshot.memory(id).await?
+                let known = memory_named(session, snapshot, *id).await?;
+                match snapshot.memory(known).await? {
+                    // It came in under this id, and another memory said the same.
+                    None if session.is_owner() => {
+                        by_name(session, snapshot, &id.to_string()).await?
+                    }
+                    found => found,
+                }
             }
             Reference::Version(id) => match snapshot.version(*id).await? {
                 Some(version) => of_version(snapshot, version).await?,

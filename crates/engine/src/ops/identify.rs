@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use yore_canon::hash::Blake3;
+use yore_canon::hash::{Blake3, hmac_sha256};
 use yore_canon::seal;
 use yore_domain::grant::Verb;
 use yore_domain::{Error, Result, VaultId};
@@ -121,6 +121,13 @@ impl Engine {
         })
     }
 
+    /// Whether a caller is anybody at all. It allows nothing and leaves no trace: what is asked
+    /// for does.
+    pub async fn believes(&self, call: &Call) -> bool {
+        matches!(self.serves(call).await, Ok(Some(_)))
+            || self.believe(call, self.now(), Unknown::Refuse).await.is_ok()
+    }
+
     /// Demands a verb besides the one that an operation asks for itself. A refusal leaves its
     /// trace in the audit chain.
     pub async fn demand(&self, call: &Call, operation: &'static str, verb: Verb) -> Result<()> {
@@ -132,6 +139,27 @@ impl Engine {
     pub async fn seal(&self, identity: &Identity, hash: &Blake3) -> Result<[u8; 64]> {
         let permit = self.system(identity.vault, "seal what was read")?;
         self.keeper().sign(&permit, seal::signed_digest(hash).as_bytes()).await
+    }
+
+    /// Signs with the vault's own key an answer that was read from it. The statement names its own
+    /// form, so that the signature fits nothing else. The read itself is in the audit chain.
+    pub async fn vouch(&self, identity: &Identity, statement: &str) -> Result<[u8; 64]> {
+        let permit = self.system(identity.vault, "vouch for an answer")?;
+        self.keeper().sign(&permit, statement.as_bytes()).await
+    }
+
+    /// Returns a tag that only this server can make, and only for this caller's view of this
+    /// vault and for this purpose: what comes back under it was handed out here.
+    #[must_use]
+    pub fn stamp(&self, identity: &Identity, purpose: &str, said: &[u8]) -> [u8; 32] {
+        let mut message = b"stamp\0".to_vec();
+        message.extend(identity.vault.bytes());
+        for part in [identity.agent.as_deref().unwrap_or_default(), purpose] {
+            message.extend((part.len() as u64).to_be_bytes());
+            message.extend(part.as_bytes());
+        }
+        message.extend(said);
+        hmac_sha256(&*self.0.parts.local_key, &message)
     }
 
     /// Counts the tokens of a text, as the built-in models cut it.

@@ -1,7 +1,9 @@
 //! Taking in what was exported: each item is judged by itself, the batch is committed at once.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::conversation::{Conversation, Message};
@@ -16,13 +18,13 @@ use yore_store::plan::{AliasTarget, Indexing};
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::converse::append;
-use super::diff;
 use super::export::Item;
-use super::get::{memory_named, version_name};
+use super::get::{conversation_named, memory_named, version_name};
+use super::many::{Planner, each, hold_of};
 use super::remember::{indexing, statement};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
+use crate::mutate::{Ground, Weighed, Wish, cites, epochs};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated_versions;
 
@@ -39,6 +41,9 @@ pub struct Imported {
     pub merged: usize,
     /// Items that were here already.
     pub duplicates: usize,
+    /// Items that were erased here: nothing brings them back.
+    #[serde(default)]
+    pub erased: usize,
     /// Memories that wait for a person's decision.
     pub held: usize,
     /// Items that were turned down: id and reason.
@@ -61,8 +66,8 @@ struct Batch<'a> {
     session: &'a Session,
     snapshot: &'a dyn Snapshot,
     rules: &'a [Rule],
-    /// What the batch itself says and holds already.
-    said: BTreeSet<String>,
+    /// What the batch itself says already, and the memory that says it unless that waits.
+    said: BTreeMap<String, Option<MemoryId>>,
     seen: BTreeSet<[u8; 16]>,
     stated: BTreeSet<VersionId>,
     planned: Planned<Imported>,
@@ -76,17 +81,27 @@ impl Engine {
 
     /// Says what would become of a batch of items. Nothing is written but the audit entry.
     pub async fn weigh_import(&self, call: &Call, items: Vec<Item>) -> Result<Imported> {
-        let import = Import { items };
-        let session = self.enter(call, import.need()).await?;
-        let weighed = async {
-            import.validate()?;
-            let snapshot = self.store().snapshot(&session.permit).await?;
-            let planned = import.plan(self, call, &session, &*snapshot, Attempt::Again).await?;
-            let trace = Trace { detail: planned.trace.detail, ..Trace::default() };
-            Ok((planned.output, trace.with("dry_run", true)))
-        };
-        let weighed = weighed.await;
-        self.leave(call, &session, weighed).await
+        self.rehearse(call, &Import { items }).await
+    }
+
+    /// Says of conversations, by their fingerprints, whether exactly they came in before.
+    pub async fn imported(&self, call: &Call, fingerprints: Vec<String>) -> Result<Vec<bool>> {
+        let need = Need::one("imported", Verb::Write);
+        self.look(call, need, fingerprints, |_, session, snapshot, fingerprints| {
+            Box::pin(async move {
+                if fingerprints.len() > ITEMS {
+                    return Err(Error::too_large("fingerprints", ITEMS));
+                }
+                let namespace = imports(session);
+                let mut known = Vec::with_capacity(fingerprints.len());
+                for fingerprint in fingerprints {
+                    known.push(snapshot.resolve(&namespace, fingerprint).await?.is_some());
+                }
+                let trace = Trace::count(known.iter().filter(|known| **known).count());
+                Ok((known, trace))
+            })
+        })
+        .await
     }
 }
 
@@ -111,7 +126,7 @@ impl Act for Import {
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
         _attempt: Attempt,
-    ) -> futures::future::BoxFuture<'a, Result<Planned<Imported>>> {
+    ) -> BoxFuture<'a, Result<Planned<Imported>>> {
         Box::pin(async move {
             let rules = snapshot.rules().await?;
             let mut batch = Batch {
@@ -120,42 +135,78 @@ impl Act for Import {
                 session,
                 snapshot,
                 rules: &rules,
-                said: BTreeSet::new(),
+                said: BTreeMap::new(),
                 seen: BTreeSet::new(),
                 stated: BTreeSet::new(),
                 planned: Planned::done(Imported::default(), Vec::new()),
             };
-            for item in &self.items {
-                let (id, taken) = match item {
-                    Item::Memory { versions } => {
-                        let id = versions.first().map(|v| v.memory.to_string());
-                        (id.unwrap_or_default(), batch.memory(versions).await)
-                    }
-                    Item::Conversation { conversation, messages } => {
-                        let taken = batch.conversation(conversation, messages).await;
-                        (conversation.id.to_string(), taken)
-                    }
-                    Item::Profile(profile) => {
-                        (profile.user.clone().unwrap_or_default(), batch.profile(profile).await)
-                    }
-                };
-                match taken {
-                    Ok(()) => {}
-                    Err(error @ Error::Internal(_)) => return Err(error),
-                    Err(error) => batch.planned.output.rejected.push((id, error.to_string())),
-                }
-            }
+            let refused = each(&self.items, &mut batch).await?;
             let mut planned = batch.planned;
+            planned.output.rejected = refused
+                .into_iter()
+                .map(|(place, error)| (named(&self.items[place]), error.to_string()))
+                .collect();
             planned.preconditions.extend(epochs(snapshot.epochs().await?));
-            let Imported { imported, merged, duplicates, held, rejected, memories: _ } =
+            let Imported { imported, merged, duplicates, erased, held, rejected, memories: _ } =
                 &planned.output;
             let counted = Trace::count(*imported)
                 .with("merged", *merged)
                 .with("duplicates", *duplicates)
+                .with("erased", *erased)
                 .with("held", *held)
                 .with("rejected", rejected.len());
             planned.trace.detail = counted.detail;
             Ok(planned)
+        })
+    }
+}
+
+/// What an item is called in a report.
+fn named(item: &Item) -> String {
+    match item {
+        Item::Memory { versions } => {
+            versions.first().map(|version| version.memory.to_string()).unwrap_or_default()
+        }
+        Item::Conversation { conversation, .. } => conversation.id.to_string(),
+        Item::Profile(profile) => profile.user.clone().unwrap_or_default(),
+    }
+}
+
+/// Where the fingerprints of what a caller brought in are kept. No agent has such a name.
+fn imports(session: &Session) -> String {
+    format!("imported\u{1}{}", session.namespace())
+}
+
+/// Returns the fingerprint of a conversation as it is brought in: the same words, the same
+/// fingerprint.
+#[must_use]
+pub fn fingerprint(head: &Conversation, messages: &[Message]) -> String {
+    struct Digest(yore_canon::hash::Blake3Hasher);
+    impl std::io::Write for Digest {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut digest = Digest(yore_canon::hash::Blake3::hasher());
+    serde_json::to_writer(&mut digest, &(head, messages))
+        .expect("invariant: a conversation is JSON and hashing never fails");
+    digest.0.finish().to_hex()
+}
+
+impl Planner<Item> for Batch<'_> {
+    fn one<'a>(&'a mut self, item: &'a Item) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match item {
+                Item::Memory { versions } => self.memory(versions).await,
+                Item::Conversation { conversation, messages } => {
+                    self.conversation(conversation, messages).await
+                }
+                Item::Profile(profile) => self.profile(profile).await,
+            }
         })
     }
 }
@@ -172,7 +223,13 @@ impl Batch<'_> {
         if versions.iter().any(|version| version.status == Status::Erased) {
             return Err(Error::invalid("status", "what was erased cannot be brought back"));
         }
-        if self.is_known(first.memory, versions).await? {
+        if self.is_erased(first.memory).await? {
+            self.planned.output.erased += 1;
+            return Ok(());
+        }
+        let hold = hold_of(self.session.namespace(), first.memory);
+        if self.is_known(first.memory, versions).await? || self.snapshot.hold(hold).await?.is_some()
+        {
             self.planned.output.duplicates += 1;
             return Ok(());
         }
@@ -195,29 +252,58 @@ impl Batch<'_> {
         };
         let draft = draft_of(last);
         let statement = statement(&ground, &last.content);
-        if last.status.is_live() && !self.said.insert(statement.clone()) {
+        if last.status.is_live()
+            && let Some(said) = self.said.get(&statement).copied()
+        {
             self.planned.output.merged += 1;
-            return Ok(());
+            return self.name(first.memory, said).await;
         }
         let remember = Mutation::Remember { draft: Box::new(draft), id: None };
         match ground.weigh(&remember, self.rules, None).await? {
-            Weighed::Hold(reason, _) => {
-                let lines = diff::lines(&[], &remember, None);
-                let waiting = held(&ground, self.call, &remember, reason, lines);
-                self.planned.writes.extend(waiting.writes);
+            Weighed::Hold(waiting) => {
+                let mut waits = ground.hold(self.call, &remember, *waiting);
+                waits.id = hold;
+                self.planned.writes.extend(ground.held(waits).writes);
+                self.planned.preconditions.push(Precondition::Unasked(hold));
                 self.planned.output.held += 1;
+                self.said.insert(statement, None);
             }
             Weighed::Commit(steps)
                 if last.status.is_live()
                     && steps.output.effect == crate::mutate::Effect::Merged =>
             {
+                let into = steps.output.memories.first().map(|head| head.memory);
                 self.planned.writes.extend(steps.writes);
                 self.planned.preconditions.extend(steps.preconditions);
                 self.planned.output.merged += 1;
+                self.said.insert(statement, into);
+                self.name(first.memory, into).await?;
             }
             Weighed::Commit(_) => self.chain(&ground, versions, statement).await?,
         }
         Ok(())
+    }
+
+    /// Gives the memory that says the same the id of the one that came in: brought again, it is
+    /// known.
+    async fn name(&mut self, id: MemoryId, into: Option<MemoryId>) -> Result<()> {
+        let Some(into) = into else { return Ok(()) };
+        let (namespace, name) = (self.session.namespace().to_owned(), id.to_string());
+        let vault = self.session.permit.vault();
+        let instead_of = self.engine.behind(vault, self.snapshot, &namespace, &name).await?;
+        let target = AliasTarget::Memory(into);
+        self.planned.writes.push(Write::Alias { namespace, name, target, instead_of });
+        Ok(())
+    }
+
+    /// Whether a memory was erased here, under its id or as part of another.
+    async fn is_erased(&self, memory: MemoryId) -> Result<bool> {
+        let Self { session, snapshot, .. } = *self;
+        let known = memory_named(session, snapshot, memory).await?;
+        if let Some(known) = snapshot.memory(known).await? {
+            return Ok(known.head.status == Status::Erased);
+        }
+        Ok(snapshot.buried(session.namespace(), &memory.to_string()).await?.whole)
     }
 
     /// Whether a memory was here before, or came in this batch: under its id, or under another
@@ -225,7 +311,10 @@ impl Batch<'_> {
     async fn is_known(&mut self, memory: MemoryId, versions: &[Version]) -> Result<bool> {
         let Self { session, snapshot, .. } = *self;
         let known = memory_named(session, snapshot, memory).await?;
-        if !self.seen.insert(memory.bytes()) || snapshot.memory(known).await?.is_some() {
+        if !self.seen.insert(memory.bytes())
+            || snapshot.memory(known).await?.is_some()
+            || snapshot.resolve(session.namespace(), &memory.to_string()).await?.is_some()
+        {
             return Ok(true);
         }
         for version in versions {
@@ -254,7 +343,8 @@ impl Batch<'_> {
         let mut recorded = yore_domain::Timestamp::MIN;
         for (number, version) in (1..).zip(versions) {
             self.session.permit.may_write(&version.class())?;
-            let mut version = Version { memory, number, ..version.clone() };
+            let content = ground.labelled(&version.content).into_owned();
+            let mut version = Version { memory, number, content, ..version.clone() };
             if owner {
                 recorded = recorded.max(version.recorded.min(now));
             } else {
@@ -289,7 +379,11 @@ impl Batch<'_> {
             }
         }
         self.planned.preconditions.push(Precondition::Head(memory, None));
-        self.planned.preconditions.push(Precondition::Unsaid(statement));
+        // What no longer holds says nothing: something else may say the same.
+        if versions.last().is_some_and(|last| last.status.is_live()) {
+            self.said.insert(statement.clone(), Some(memory));
+            self.planned.preconditions.push(Precondition::Unsaid(statement));
+        }
         self.planned.output.imported += 1;
         self.planned.output.memories.push(memory);
         let touched = Trace::default().touching([memory]).targets;
@@ -301,7 +395,20 @@ impl Batch<'_> {
         if !self.seen.insert(head.id.bytes()) {
             return Err(Error::invalid("id", "the batch holds the conversation twice"));
         }
-        let planned = append(self.engine, self.session, self.snapshot, head, messages).await?;
+        let namespace = self.session.namespace();
+        let buried = self.snapshot.buried(namespace, &head.id.to_string()).await?;
+        let id = conversation_named(self.session, self.snapshot, head.id).await?;
+        if buried.whole && self.snapshot.conversation(id).await?.is_none() {
+            self.planned.output.erased += 1;
+            return Ok(());
+        }
+        let left = if buried.messages.is_empty() {
+            Cow::Borrowed(messages)
+        } else {
+            let said = messages.iter().filter(|message| !buried.messages.contains(&message.id));
+            Cow::Owned(said.cloned().collect())
+        };
+        let planned = append(self.engine, self.session, self.snapshot, head, &left).await?;
         let fresh = planned
             .preconditions
             .iter()
@@ -313,6 +420,12 @@ impl Batch<'_> {
         *if fresh { &mut self.planned.output.imported } else { &mut self.planned.output.merged } +=
             1;
         self.planned.writes.extend(planned.writes);
+        self.planned.writes.push(Write::Alias {
+            namespace: imports(self.session),
+            name: fingerprint(head, messages),
+            target: AliasTarget::Conversation(planned.output.conversation),
+            instead_of: None,
+        });
         self.planned.preconditions.extend(planned.preconditions);
         Ok(())
     }

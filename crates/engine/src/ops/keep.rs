@@ -71,10 +71,18 @@ impl Engine {
         .await
     }
 
-    /// Puts a copy in place of the vault.
+    /// Puts a copy in place of the vault. What was erased since the copy was made is erased in
+    /// it, too.
     pub async fn restore_backup(&self, call: &Call, from: PathBuf) -> Result<()> {
         self.keep(call, Need::one("restore-backup", Verb::Admin), async |engine, permit| {
-            Ok((engine.keeper().restore(permit, &from).await?, Trace::default()))
+            // A vault that cannot be read any more has no ledger to follow.
+            let graves = engine.graves(permit).await.unwrap_or_else(|error| {
+                tracing::warn!(vault = %permit.vault(), %error, "the ledger of erasures is lost");
+                Vec::new()
+            });
+            engine.keeper().restore(permit, &from).await?;
+            let gone = engine.bury_again(permit.vault(), graves).await?;
+            Ok(((), Trace::default().with("erased_again", gone)))
         })
         .await
     }

@@ -38,8 +38,8 @@ impl Engine {
                 let page = snapshot.memories(filter, &bounded(page)?).await?;
                 let mut items = Vec::with_capacity(page.items.len());
                 for memory in page.items {
-                    let consent = standing_of(session, snapshot, filter, &memory).await?;
-                    items.extend(shown_memory(session, memory, &consent));
+                    let standing = standing_of(session, snapshot, filter, &memory).await?;
+                    items.extend(shown_memory(session, memory, &standing));
                 }
                 let targets = items.iter().map(|memory: &Memory| target(&memory.head)).collect();
                 let trace = Trace { targets, ..Trace::count(items.len()) };

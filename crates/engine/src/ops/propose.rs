@@ -6,21 +6,20 @@ use std::collections::BTreeSet;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use yore_canon::hash::Sha256;
 use yore_domain::grant::Verb;
-use yore_domain::hold::Rule;
+use yore_domain::hold::{Hold, Rule};
 use yore_domain::memory::{Draft, Status};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, HoldId, MemoryId, Result};
 use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
-use super::diff;
 use super::get::memory_named;
+use super::many::{Planner, each, hold_of};
 use super::remember::{said_before, statement};
 use crate::call::Call;
 use crate::engine::Engine;
-use crate::mutate::{Ground, Weighed, Wish, cites, epochs, held};
+use crate::mutate::{Ground, Weighed, Wish, cites, epochs};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
 
@@ -61,16 +60,7 @@ impl Engine {
 
     /// Says what would become of proposals. Nothing is written but the audit entry.
     pub async fn weigh_proposals(&self, call: &Call, proposals: Vec<Proposal>) -> Result<Proposed> {
-        let propose = Propose { proposals };
-        let session = self.enter(call, propose.need()).await?;
-        let weighed = async {
-            propose.validate()?;
-            let snapshot = self.store().snapshot(&session.permit).await?;
-            let planned = propose.plan(self, call, &session, &*snapshot, Attempt::Again).await?;
-            Ok((planned.output, planned.trace.with("dry_run", true)))
-        };
-        let weighed = weighed.await;
-        self.leave(call, &session, weighed).await
+        self.rehearse(call, &Propose { proposals }).await
     }
 }
 
@@ -116,17 +106,12 @@ impl Act for Propose {
                 asked: BTreeSet::new(),
                 planned: Planned::done(Proposed::default(), Vec::new()),
             };
-            for proposal in &self.proposals {
-                match asking.one(proposal).await {
-                    Ok(()) => {}
-                    Err(error @ Error::Internal(_)) => return Err(error),
-                    Err(error) => {
-                        let refused = (proposal.id.to_string(), error.to_string());
-                        asking.planned.output.rejected.push(refused);
-                    }
-                }
-            }
+            let refused = each(&self.proposals, &mut asking).await?;
             let mut planned = asking.planned;
+            planned.output.rejected = refused
+                .into_iter()
+                .map(|(place, error)| (self.proposals[place].id.to_string(), error.to_string()))
+                .collect();
             planned.preconditions.extend(epochs(snapshot.epochs().await?));
             let Proposed { held, known, rejected } = &planned.output;
             planned.trace =
@@ -146,8 +131,14 @@ struct Asking<'a> {
     planned: Planned<Proposed>,
 }
 
+impl Planner<Proposal> for Asking<'_> {
+    fn one<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.ask(proposal))
+    }
+}
+
 impl Asking<'_> {
-    async fn one(&mut self, proposal: &Proposal) -> Result<()> {
+    async fn ask(&mut self, proposal: &Proposal) -> Result<()> {
         // A person who approves it settles it.
         let draft = Box::new(Draft { status: Status::Active, ..proposal.draft.clone() });
         draft.validate()?;
@@ -163,15 +154,11 @@ impl Asking<'_> {
         }
         match self.ground.weigh(&mutation, self.rules, None).await? {
             Weighed::Commit(_) => Err(Error::internal("a proposal that nobody is asked about")),
-            Weighed::Hold(reason, _) => {
-                let lines = diff::lines(&[], &mutation, None);
-                let mut waiting = held(&self.ground, self.call, &mutation, reason, lines);
-                for write in &mut waiting.writes {
-                    if let Write::Hold(waits) = write {
-                        waits.id = hold;
-                    }
-                }
-                self.planned.writes.extend(waiting.writes);
+            Weighed::Hold(waiting) => {
+                let waits = self.ground.hold(self.call, &mutation, *waiting);
+                // Whoever proposes wants a person to decide, each time.
+                let waits = Hold { id: hold, cluster: None, ..waits };
+                self.planned.writes.push(Write::Hold(Box::new(waits)));
                 self.planned.preconditions.push(Precondition::Unasked(hold));
                 self.planned.output.held += 1;
                 Ok(())
@@ -186,22 +173,12 @@ impl Asking<'_> {
             return Ok(true);
         }
         let memory = memory_named(self.session, snapshot, proposal.id).await?;
-        if snapshot.memory(memory).await?.is_some() {
+        let buried = snapshot.buried(self.session.namespace(), &proposal.id.to_string()).await?;
+        if buried.whole || snapshot.memory(memory).await?.is_some() {
             return Ok(true);
         }
         let content = &proposal.draft.content;
         let said = said_before(&self.ground, content, &statement(&self.ground, content)).await?;
         Ok(said.is_some())
     }
-}
-
-/// The hold in which a proposal waits; every caller has its own.
-fn hold_of(namespace: &str, memory: MemoryId) -> HoldId {
-    let digest = Sha256::of(format!("proposal:{memory}:{namespace}"));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest.as_bytes()[..16]);
-    // The bits that mark a random id of the same length.
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    HoldId::from_bytes(bytes)
 }

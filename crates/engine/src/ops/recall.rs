@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::Verb;
+use yore_domain::hold::RuleAction;
 use yore_domain::memory::Version;
 use yore_domain::query::{Cutoff, Effort, Recall};
-use yore_domain::{Error, MemoryId, Result, limits};
+use yore_domain::{Error, HoldId, MemoryId, Result, limits};
 use yore_policy::Need;
 use yore_rank::{Query, Ranked, Weights, asks_whether, fuse};
 use yore_store::snapshot::Loaded;
@@ -16,9 +17,10 @@ use yore_store::{Candidate, RowKey, Search, Snapshot};
 
 use super::get::target;
 use super::prior::{hints, prior};
-use super::shown::{shown, standing};
+use super::shown::{Standing, shown, standing};
 use crate::call::Call;
 use crate::engine::Engine;
+use crate::kept::Withheld;
 use crate::run::{Session, Trace};
 
 /// How many candidates each list contributes.
@@ -35,6 +37,9 @@ pub struct Recalled {
     pub effort: Effort,
     /// Microseconds spent on turning the query into vectors.
     pub embedded_us: u64,
+    /// Where it waits for the owner whether the caller may read what was left out by a rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<HoldId>,
 }
 
 /// One result.
@@ -96,14 +101,16 @@ impl Engine {
     /// Finds what answers a question, among what the caller may see.
     pub async fn recall(&self, call: &Call, recall: Recall) -> Result<Recalled> {
         let need = Need::one("recall", Verb::Read);
-        self.look(call, need, recall, |engine, session, snapshot, recall| {
+        let found = self.look(call, need, recall, |engine, session, snapshot, recall| {
             Box::pin(async move {
-                let recalled = engine.find(session, snapshot, recall).await?;
+                let (recalled, withheld) = engine.find(session, snapshot, recall).await?;
                 let trace = trace(&recalled);
-                Ok((recalled, trace))
+                Ok(((recalled, withheld), trace))
             })
-        })
-        .await
+        });
+        let (mut recalled, withheld) = found.await?;
+        recalled.waits = self.ask_to_read(call, need, withheld).await?;
+        Ok(recalled)
     }
 
     pub(crate) async fn find(
@@ -111,7 +118,7 @@ impl Engine {
         session: &Session,
         snapshot: &dyn Snapshot,
         recall: &Recall,
-    ) -> Result<Recalled> {
+    ) -> Result<(Recalled, Withheld)> {
         let limit = checked(recall)?;
         let effort = match self.settings().effort {
             Effort::Instant => Effort::Instant,
@@ -130,8 +137,9 @@ impl Engine {
         };
         let candidates = snapshot.search(&search).await?;
         let ranked = ranked(&candidates, recall, session);
-        let results = load(session, snapshot, &candidates, &ranked, limit).await?;
-        Ok(Recalled { results, considered: candidates.len(), effort, embedded_us: asked.took_us })
+        let (results, withheld) = load(session, snapshot, &candidates, &ranked, limit).await?;
+        let (considered, embedded_us) = (candidates.len(), asked.took_us);
+        Ok((Recalled { results, considered, effort, embedded_us, waits: Vec::new() }, withheld))
     }
 }
 
@@ -173,14 +181,16 @@ fn ranked(candidates: &[Candidate], recall: &Recall, session: &Session) -> Vec<R
     }
 }
 
-/// Loads the best rows. Of several versions of one memory only the best stays.
+/// Loads the best rows, and says which of them rules withhold. Of several versions of one memory
+/// only the best stays.
 async fn load(
     session: &Session,
     snapshot: &dyn Snapshot,
     candidates: &[Candidate],
     ranked: &[Ranked],
     limit: usize,
-) -> Result<Vec<Hit>> {
+) -> Result<(Vec<Hit>, Withheld)> {
+    let mut withheld = Withheld::new();
     let calibration = yore_rank::Cutoff::default();
     let mut hits = Vec::with_capacity(limit.min(ranked.len()));
     let mut seen = BTreeSet::new();
@@ -191,6 +201,9 @@ async fn load(
         for (ranked, row) in batch.iter().zip(&rows) {
             // Rows that are gone are left out; the order stays.
             let Some((_, loaded)) = loaded.next_if(|(found, _)| found == row) else { continue };
+            if hits.len() < limit {
+                withhold(session, &loaded, &mut withheld);
+            }
             let Some(found) = found(session, snapshot, loaded).await? else { continue };
             if hits.len() == limit || found.memory().is_some_and(|id| !seen.insert(id)) {
                 continue;
@@ -207,7 +220,19 @@ async fn load(
             break;
         }
     }
-    Ok(hits)
+    Ok((hits, withheld))
+}
+
+/// Notes a row that a rule keeps from the caller until a person decides.
+fn withhold(session: &Session, loaded: &Loaded, withheld: &mut Withheld) {
+    let Loaded::Memory { version, .. } = loaded else { return };
+    let Some(rule) = session.kept.rule(version) else { return };
+    if rule.action == RuleAction::Hold {
+        let rows = withheld.entry(rule.name.clone()).or_default();
+        if !rows.iter().any(|(memory, _)| *memory == version.memory) {
+            rows.push((version.memory, version.number));
+        }
+    }
 }
 
 async fn found(
@@ -217,11 +242,11 @@ async fn found(
 ) -> Result<Option<Found>> {
     Ok(match loaded {
         Loaded::Memory { version, head } => {
-            let consent = match head {
-                true => version.content.consent.clone(),
+            let standing = match head {
+                true => Standing::of(session, &version),
                 false => standing(session, snapshot, version.memory).await?,
             };
-            let shown = shown(session, *version, &consent);
+            let shown = shown(session, *version, &standing);
             shown.map(|version| Found::Memory { version: Box::new(version), head })
         }
         Loaded::Message { conversation, position, message } => {

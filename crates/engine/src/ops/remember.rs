@@ -157,6 +157,7 @@ pub(crate) fn text_indexing(engine: &Engine, text: &str) -> Indexing {
 /// Two memories merge only inside one class. A writer who cannot see the class it writes to
 /// merges only with itself: otherwise a merge would tell it what lies there.
 pub(crate) fn statement(ground: &Ground<'_>, content: &Content) -> String {
+    let content = &*ground.labelled(content);
     let class = content.class();
     let blind = !ground.permit.lens().sees(&class);
     let writer = blind.then(|| ground.writer.clone()).flatten();

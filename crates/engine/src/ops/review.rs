@@ -7,12 +7,17 @@ use serde::{Deserialize, Serialize};
 use yore_domain::audit::Target;
 use yore_domain::grant::Verb;
 use yore_domain::hold::{Hold, HoldState};
-use yore_domain::memory::Draft;
-use yore_domain::mutation::Mutation;
+use yore_domain::learned::Word;
+use yore_domain::memory::{Draft, Memory};
+use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::{Error, HoldId, Result};
 use yore_policy::Need;
+use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
+use super::learn::lesson;
+use super::many::hold_of;
+use super::remember::{said_before, statement};
 use super::shown::shown_hold;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -101,57 +106,189 @@ impl Act for Review {
     ) -> BoxFuture<'a, Result<Planned<Reviewed>>> {
         Box::pin(async move {
             let mut hold = snapshot.hold(self.hold).await?.ok_or(Error::NotFound)?;
-            if hold.state != HoldState::Pending {
+            let waits = hold.state == HoldState::Pending;
+            // What a learned rule decided, a person may decide otherwise.
+            if !waits && hold.learned.is_none() {
                 return Err(Error::conflict("it has been decided already"));
             }
+            let lesson = lesson(session, snapshot, &hold, self.word()).await?;
             hold.decided = Some(session.now);
             hold.decided_by = Some(reviewer(session));
             hold.note.clone_from(&self.note);
-            let pending = Precondition::Pending(hold.id);
-            let mutation = match &self.decision {
-                Decision::Reject => {
-                    hold.state = HoldState::Rejected;
-                    let output = Reviewed { hold: hold.clone(), done: None };
-                    let mut planned = Planned::done(output, vec![Write::Hold(Box::new(hold))]);
-                    planned.preconditions.push(pending);
-                    return Ok(planned);
-                }
-                Decision::Approve => hold.mutation.clone(),
-                Decision::Edit(draft) => stated(session, None, &edited(&hold, draft)?).into_owned(),
+            let before = hold.learned.take();
+            let mutation = self.mutation(session, &hold)?;
+            hold.state = match &self.decision {
+                Decision::Reject => HoldState::Rejected,
+                Decision::Approve | Decision::Edit(_) => HoldState::Approved,
             };
-            still_granted(&hold, session, snapshot).await?;
-            let namespace = hold.agent.as_deref().unwrap_or_default();
-            let targets = targets(snapshot, namespace, &mutation).await?;
-            unmoved(&hold, &targets)?;
-            let wish = Wish { keep_duplicate: false, ..Wish::default() };
-            let ground = Ground {
-                engine,
-                permit: &session.permit,
-                snapshot,
-                now: session.now,
-                writer: hold.agent.clone(),
-                targets,
-                wish: &wish,
-                attempt: Attempt::Again,
-            };
-            let by = reviewer(session);
-            let steps = match ground.weigh(&mutation, &[], Some(&by)).await? {
-                Weighed::Commit(steps) => steps,
-                Weighed::Hold(..) => {
-                    return Err(Error::conflict("an approved operation was held again"));
+            let mut planned = match mutation {
+                None => Planned::done(Reviewed { hold: hold.clone(), done: None }, Vec::new()),
+                Some(mutation) => {
+                    carried_out(engine, session, snapshot, &mut hold, &mutation).await?
                 }
             };
-            let Planned { output, mut writes, mut preconditions, outcome, mut trace } = done(steps);
-            hold.state = HoldState::Approved;
-            hold.outcome = output.memories.first().map(|head| head.memory);
-            trace.detail.insert("operation".into(), mutation.name().into());
-            trace.detail.insert("hold".into(), hold.id.to_string().into());
-            writes.push(Write::Hold(Box::new(hold.clone())));
-            preconditions.push(pending);
-            preconditions.extend(epochs(snapshot.epochs().await?));
-            let output = Reviewed { hold, done: Some(output) };
-            Ok(Planned { output, writes, preconditions, outcome, trace })
+            if let Some(rule) = before {
+                planned.trace = planned.trace.with("instead_of", rule);
+            }
+            planned.trace = lesson.told(planned.trace);
+            planned.writes.push(Write::Hold(Box::new(hold)));
+            planned.writes.extend(lesson.writes);
+            planned.preconditions.extend(lesson.preconditions);
+            if waits {
+                planned.preconditions.push(Precondition::Pending(self.hold));
+            }
+            Ok(planned)
         })
+    }
+}
+
+impl Review {
+    fn word(&self) -> Word {
+        match self.decision {
+            Decision::Approve => Word::Approve,
+            Decision::Edit(_) => Word::Edit,
+            Decision::Reject => Word::Reject,
+        }
+    }
+
+    /// What the decision makes happen. Turning down what a learned rule let through takes it
+    /// back; what it turned down is carried out like anything else.
+    fn mutation(&self, session: &Session, hold: &Hold) -> Result<Option<Mutation>> {
+        match (&self.decision, hold.state) {
+            (Decision::Reject, HoldState::Approved) => taking_back(hold).map(Some),
+            (Decision::Reject, HoldState::Pending | HoldState::Rejected | HoldState::Expired) => {
+                Ok(None)
+            }
+            (Decision::Approve | Decision::Edit(_), HoldState::Approved) => {
+                Err(Error::conflict("it has been carried out already"))
+            }
+            (Decision::Approve, HoldState::Pending | HoldState::Rejected | HoldState::Expired) => {
+                Ok(Some(hold.mutation.clone()))
+            }
+            (
+                Decision::Edit(draft),
+                HoldState::Pending | HoldState::Rejected | HoldState::Expired,
+            ) => Ok(Some(stated(session, None, &edited(hold, draft)?).into_owned())),
+        }
+    }
+}
+
+/// What takes back an operation that a learned rule let through.
+fn taking_back(hold: &Hold) -> Result<Mutation> {
+    let restored = hold.judged.first().map(|(memory, number)| (*memory, *number));
+    match (&hold.mutation, hold.outcome, restored) {
+        (Mutation::Remember { .. }, Some(memory), _) => {
+            Ok(Mutation::Forget { memories: vec![memory], depth: Depth::Tombstone, reason: None })
+        }
+        (Mutation::Revise { .. } | Mutation::Forget { .. }, _, Some((memory, number))) => {
+            Ok(Mutation::Restore { memory, number })
+        }
+        (
+            Mutation::Remember { .. }
+            | Mutation::Revise { .. }
+            | Mutation::Forget { .. }
+            | Mutation::Relabel { .. }
+            | Mutation::Merge { .. }
+            | Mutation::Restore { .. }
+            | Mutation::Disclose { .. },
+            ..,
+        ) => Err(Error::conflict("it cannot be taken back")),
+    }
+}
+
+/// Whether nothing happened to a memory since a learned rule let something happen to it.
+fn untouched(hold: &Hold, targets: &[Memory]) -> Result<()> {
+    let made = hold.judged.first().map_or(1, |(_, number)| number + 1);
+    if targets.iter().all(|target| target.head.number == made) {
+        return Ok(());
+    }
+    Err(Error::conflict("the memory has changed since: forget or undo it, and switch the rule off"))
+}
+
+/// Judges what was decided once more, and plans it.
+async fn carried_out(
+    engine: &Engine,
+    session: &Session,
+    snapshot: &dyn Snapshot,
+    hold: &mut Hold,
+    mutation: &Mutation,
+) -> Result<Planned<Reviewed>> {
+    let takes_back = hold.state == HoldState::Rejected;
+    if !takes_back {
+        still_granted(hold, session, snapshot).await?;
+    }
+    let namespace = hold.agent.as_deref().filter(|_| !takes_back).unwrap_or_default();
+    let targets = targets(snapshot, namespace, mutation).await?;
+    if takes_back {
+        untouched(hold, &targets)?;
+    } else {
+        unmoved(hold, &targets)?;
+    }
+    let wish = Wish { keep_duplicate: false, ..Wish::default() };
+    let ground = Ground {
+        engine,
+        permit: &session.permit,
+        snapshot,
+        now: session.now,
+        writer: hold.agent.clone().filter(|_| !takes_back),
+        targets,
+        wish: &wish,
+        attempt: Attempt::Again,
+    };
+    let once = Once::of(&ground, hold, mutation).await?;
+    let mutation = once.mutation.as_ref().unwrap_or(mutation);
+    let by = reviewer(session);
+    let steps = match ground.weigh(mutation, &[], Some(&by)).await? {
+        Weighed::Commit(steps) => steps,
+        Weighed::Hold(..) => {
+            return Err(Error::conflict("an approved operation was held again"));
+        }
+    };
+    let Planned { output, mut writes, mut preconditions, outcome, trace } = done(steps);
+    hold.outcome = output.memories.first().map(|head| head.memory);
+    preconditions.extend(once.precondition);
+    writes.extend(once.name);
+    let trace = trace.with("operation", mutation.name()).with("hold", hold.id.to_string());
+    preconditions.extend(epochs(snapshot.epochs().await?));
+    let output = Reviewed { hold: hold.clone(), done: Some(output) };
+    Ok(Planned { output, writes, preconditions, outcome, trace })
+}
+
+/// What makes an approved proposal say once what several proposals say.
+#[derive(Default)]
+struct Once {
+    /// What is carried out instead, when a memory says it already.
+    mutation: Option<Mutation>,
+    /// The proposal's id as a name of that memory.
+    name: Option<Write>,
+    /// What must still hold otherwise.
+    precondition: Option<Precondition>,
+}
+
+impl Once {
+    async fn of(ground: &Ground<'_>, hold: &Hold, mutation: &Mutation) -> Result<Self> {
+        let Mutation::Remember { draft, id: Some(id) } = mutation else {
+            return Ok(Self::default());
+        };
+        let namespace = hold.agent.as_deref().unwrap_or_default();
+        if hold.id != hold_of(namespace, *id) {
+            return Ok(Self::default());
+        }
+        let statement = statement(ground, &draft.content);
+        let Some(known) = said_before(ground, &draft.content, &statement).await? else {
+            return Ok(Self {
+                precondition: Some(Precondition::Unsaid(statement)),
+                ..Self::default()
+            });
+        };
+        let name = Write::Alias {
+            namespace: namespace.to_owned(),
+            name: id.to_string(),
+            target: AliasTarget::Memory(known.head.memory),
+            instead_of: None,
+        };
+        let mutation = Mutation::Remember { draft: draft.clone(), id: None };
+        Ok(Self { mutation: Some(mutation), name: Some(name), precondition: None })
     }
 }
 
@@ -168,7 +305,8 @@ fn edited(hold: &Hold, draft: &Draft) -> Result<Mutation> {
         | Mutation::Relabel { .. }
         | Mutation::Forget { .. }
         | Mutation::Merge { .. }
-        | Mutation::Restore { .. } => {
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => {
             Err(Error::invalid("decision", "only a held remember can be edited"))
         }
     }
@@ -185,7 +323,7 @@ async fn still_granted(hold: &Hold, session: &Session, snapshot: &dyn Snapshot) 
     Ok(())
 }
 
-fn unmoved(hold: &Hold, targets: &[yore_domain::memory::Memory]) -> Result<()> {
+fn unmoved(hold: &Hold, targets: &[Memory]) -> Result<()> {
     let same = hold.judged.iter().all(|(memory, number)| {
         targets.iter().any(|t| t.head.memory == *memory && t.head.number == *number)
     });

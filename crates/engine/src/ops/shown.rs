@@ -1,15 +1,17 @@
-//! What a caller is shown of a version: consent may leave members out for everyone but the owner.
+//! What a caller is shown of a version: consent may leave members out for everyone but the owner,
+//! a rule may keep it back, and a secret is shown without its words.
 //!
-//! What stands now counts for the past, too: a member that the newest version keeps inside is
-//! left out of every version before it.
+//! What stands now counts for the past, too: what the newest version keeps inside is left out of
+//! every version before it.
 
 use serde_json::{Value, json};
 use yore_domain::consent::Consent;
 use yore_domain::hold::Hold;
 use yore_domain::memory::{Foreign, Memory, Version};
+use yore_domain::mutation::Mutation;
 use yore_domain::query::Filter;
 use yore_domain::{MemoryId, Result};
-use yore_policy::redact::{Viewer, redact};
+use yore_policy::redact::{Viewer, is_secret_to, redact};
 use yore_store::Snapshot;
 
 use crate::run::Session;
@@ -23,16 +25,55 @@ const OTHERWISE: [(&str, &[&str]); 5] = [
     ("lifecycle.decay", &["lifecycle.half_life"]),
     ("supersedes", &["replaces"]),
 ];
+/// Everything of a memory that a secret could be told by.
+const WORDS: [&str; 4] = ["body", "tags", "relations", "provenance"];
+/// What stands in the place of a secret's words.
+const REDACTED: &str = "[redacted]";
 /// What only the members that a protocol keeps beside the model could tell.
 const KEPT_BESIDE: [&str; 3] = ["scope", "scope.owner", "supersedes"];
 
+/// What the newest version of a memory keeps from a caller.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// What it says of consent.
+    pub(crate) consent: Consent,
+    secret: bool,
+    withheld: bool,
+}
+
+impl Standing {
+    /// Judges by a newest version.
+    pub(crate) fn of(session: &Session, head: &Version) -> Self {
+        Self {
+            consent: head.content.consent.clone(),
+            secret: is_secret_to(session.permit.principal(), &head.class()),
+            withheld: session.kept.rule(head).is_some(),
+        }
+    }
+}
+
 /// Returns the version as this caller may see it; `None` when nothing of it may be shown.
-/// `standing` is what the memory's newest version says of consent.
-pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> Option<Version> {
-    let viewer = session.viewer();
+pub(crate) fn shown(session: &Session, version: Version, standing: &Standing) -> Option<Version> {
+    shown_to(session, session.viewer(), version, standing)
+}
+
+/// The same for whoever the caller hands it on to. What is kept from the caller is never shown.
+pub(crate) fn shown_to(
+    session: &Session,
+    viewer: Viewer,
+    version: Version,
+    standing: &Standing,
+) -> Option<Version> {
+    if standing.withheld || session.kept.rule(&version).is_some() {
+        return None;
+    }
+    let secret = standing.secret || is_secret_to(session.permit.principal(), &version.class());
     let own = viewer.withheld(&version.content.consent);
-    let since = viewer.withheld(standing).iter().filter(|path| !own.contains(path));
-    let paths: Vec<String> = own.iter().chain(since).cloned().collect();
+    let since = viewer.withheld(&standing.consent).iter().filter(|path| !own.contains(path));
+    let mut paths: Vec<String> = own.iter().chain(since).cloned().collect();
+    if secret {
+        paths.extend(WORDS.iter().map(|path| (*path).to_owned()));
+    }
     if paths.is_empty() {
         return Some(version);
     }
@@ -50,6 +91,9 @@ pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> 
         redacted.content.foreign.clear();
     }
     only_names(&mut redacted.content.foreign);
+    if secret {
+        redacted.content.body.text = REDACTED.to_owned();
+    }
     Some(redacted)
 }
 
@@ -57,41 +101,41 @@ pub(crate) fn shown(session: &Session, version: Version, standing: &Consent) -> 
 pub(crate) fn shown_memory(
     session: &Session,
     memory: Memory,
-    standing: &Consent,
+    standing: &Standing,
 ) -> Option<Memory> {
     let Memory { head, since, usage, legal_hold } = memory;
     shown(session, head, standing).map(|head| Memory { head, since, usage, legal_hold })
 }
 
-/// What the newest version of a memory says of consent. Nothing is looked up for the owner, to
-/// whom everything is shown.
+/// What the newest version of a memory keeps from a caller. Nothing is looked up for the owner,
+/// to whom everything is shown.
 pub(crate) async fn standing(
     session: &Session,
     snapshot: &dyn Snapshot,
     memory: MemoryId,
-) -> Result<Consent> {
+) -> Result<Standing> {
     if session.is_owner() {
-        return Ok(Consent::default());
+        return Ok(Standing::default());
     }
     let found = snapshot.memory(memory).await?;
-    Ok(found.map(|memory| memory.head.content.consent).unwrap_or_default())
+    Ok(found.map(|memory| Standing::of(session, &memory.head)).unwrap_or_default())
 }
 
-/// What the newest version says of consent, where a filter may have put another in its place.
+/// What the newest version keeps from a caller, where a filter may have put another in its place.
 pub(crate) async fn standing_of(
     session: &Session,
     snapshot: &dyn Snapshot,
     filter: &Filter,
     memory: &Memory,
-) -> Result<Consent> {
+) -> Result<Standing> {
     if filter.as_of.is_none() && filter.valid_at.is_none() {
-        return Ok(memory.head.content.consent.clone());
+        return Ok(Standing::of(session, &memory.head));
     }
     standing(session, snapshot, memory.head.memory).await
 }
 
 /// A hold as this caller may see it: an agent that proposes a change does not learn by it what
-/// consent keeps from the agent.
+/// consent, a rule or a secret keeps from the agent.
 pub(crate) async fn shown_hold(
     session: &Session,
     snapshot: &dyn Snapshot,
@@ -101,11 +145,21 @@ pub(crate) async fn shown_hold(
     if viewer == Viewer::Own {
         return Ok(hold);
     }
+    // It names the most telling word of the memory.
+    hold.cluster = None;
+    let whole = |memory: &Memory| {
+        viewer.withheld(&memory.head.content.consent).is_empty()
+            && session.kept.rule(&memory.head).is_none()
+            && !is_secret_to(session.permit.principal(), &memory.head.class())
+    };
     for (memory, _) in &hold.judged {
         let found = snapshot.memory(*memory).await?;
-        let whole = |memory: &Memory| viewer.withheld(&memory.head.content.consent).is_empty();
         if !found.as_ref().is_some_and(whole) {
             hold.diff.iter_mut().for_each(|line| line.before = None);
+            // What comes back, or out of several, are not the agent's own words.
+            if matches!(hold.mutation, Mutation::Restore { .. } | Mutation::Merge { .. }) {
+                hold.diff.clear();
+            }
         }
     }
     Ok(hold)

@@ -19,6 +19,9 @@ pub struct Recover {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// Sources whose word counts; user and system when left out.
     pub trusted_sources: Option<Vec<String>>,
     /// Whether what is unsure expires as well.
@@ -50,6 +53,9 @@ pub struct Restore {
     /// Only what is this person's.
     #[schemars(length(min = 1, max = 256))]
     pub user_id: Option<String>,
+    /// Says that no person is meant, where the server wants one to be named.
+    #[serde(default)]
+    pub agent_only: bool,
     /// What to bring back.
     pub ids: Vec<String>,
 }

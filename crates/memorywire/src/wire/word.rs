@@ -104,6 +104,19 @@ words! {
         Weighted = "weighted",
     }
 
+    /// Whether a store answered.
+    Answered {
+        /// It did.
+        #[default]
+        Ok = "ok",
+        /// Not within its deadline.
+        Late = "late",
+        /// It failed.
+        Failed = "failed",
+        /// It was not asked, because it had failed often.
+        LeftAlone = "left_alone",
+    }
+
     /// How duplicates become one.
     Strategy {
         /// The canonical memory stays as it is.

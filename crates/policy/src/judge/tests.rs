@@ -1,5 +1,6 @@
 use yore_domain::class::{Governance, Handling, Label};
 use yore_domain::grant::{Grant, Labels};
+use yore_domain::hold::Privacy;
 use yore_domain::memory::{Draft, Usage, Version};
 use yore_domain::{MemoryId, Span};
 
@@ -31,18 +32,32 @@ fn writer() -> Principal {
 }
 
 fn rule(action: RuleAction) -> Rule {
-    Rule {
-        name: "r".into(),
-        action,
-        operations: vec![],
-        agent: None,
-        source: None,
-        kind: None,
-        label: None,
-        from_sensitivity: None,
-        words: vec![],
-        learned: false,
-    }
+    Rule::new("r", action)
+}
+
+#[test]
+fn mw_106_rules_speak_about_what_the_server_does_unasked() {
+    let system = Principal::system(yore_domain::VaultId::random(), "consolidate");
+    let permit = permit(&system);
+    let target = memory(Draft::new(yore_domain::kind::Kind::Working, "a"));
+    let after = Draft::text("a").content;
+    let revise =
+        Mutation::Revise { memory: target.head.memory, patch: Box::default(), expected: None };
+    let of = |rule: Rule, unasked| {
+        let rules = [rule];
+        let (targets, after) = (vec![&target], Some(&after));
+        let facts = Facts { targets, after, rules: &rules, unasked, ..Facts::default() };
+        judge(&permit, &revise, &facts, NOW)
+    };
+    let unasked = Some(Unasked { agent: Some("a"), counts_as: &["consolidate", "remember"] });
+    let named = |name: &str| Rule { operations: vec![name.into()], ..rule(RuleAction::Hold) };
+    assert!(matches!(of(named("remember"), None), Verdict::Commit), "its own work is no write");
+    assert!(matches!(of(named("remember"), unasked), Verdict::Hold(HoldReason::Rule(_))));
+    assert!(matches!(of(named("consolidate"), unasked), Verdict::Hold(HoldReason::Rule(_))));
+    assert!(matches!(of(named("forget"), unasked), Verdict::Commit));
+    let other = Rule { agent: Some("b".into()), ..named("remember") };
+    assert!(matches!(of(other, unasked), Verdict::Commit));
+    assert!(matches!(of(rule(RuleAction::Refuse), unasked), Verdict::Refuse(_)));
 }
 
 #[test]
@@ -107,6 +122,24 @@ fn an_agent_takes_back_alone_only_what_it_put_aside_itself() {
         let facts = Facts { targets: vec![&aside], after: Some(&after), ..Facts::default() };
         let verdict = judge(&permit(&writer()), &back, &facts, NOW);
         assert_eq!(matches!(verdict, Verdict::Hold(_)), waits, "{:?}", aside.head.writer);
+        assert!(matches!(judge(&permit(&owner()), &back, &facts, NOW), Verdict::Commit));
+    }
+}
+
+#[test]
+fn what_was_relabelled_since_comes_back_for_no_agent() {
+    let gone = memory(Draft::text("a"));
+    let back = Mutation::Restore { memory: gone.head.memory, number: 1 };
+    let changes: [fn(&mut Content); 2] = [
+        |after| after.governance.labels = vec![Label::new("work").unwrap()],
+        |after| after.scope.agent = Some("another".to_owned()),
+    ];
+    for change in changes {
+        let mut after = gone.head.content.clone();
+        change(&mut after);
+        let facts = Facts { targets: vec![&gone], after: Some(&after), ..Facts::default() };
+        let verdict = judge(&permit(&writer()), &back, &facts, NOW);
+        assert!(matches!(verdict, Verdict::Refuse(Error::Forbidden { .. })), "{verdict:?}");
         assert!(matches!(judge(&permit(&owner()), &back, &facts, NOW), Verdict::Commit));
     }
 }
@@ -228,6 +261,9 @@ fn the_first_matching_rule_decides_for_agents_and_never_for_the_owner() {
         (vec![Rule { agent: Some("other".into()), ..hold.clone() }], "commit"),
         (vec![Rule { from_sensitivity: Some(Sensitivity::Internal), ..hold.clone() }], "hold"),
         (vec![Rule { label: Some(Label::behaviour()), ..hold.clone() }], "hold"),
+        (vec![Rule { off: true, ..hold.clone() }], "commit"),
+        (vec![Rule { learned: true, ..hold.clone() }], "commit"),
+        (vec![Rule { operations: vec!["recall".into()], ..hold.clone() }], "commit"),
     ];
     for (rules, expected) in cases {
         let facts = Facts { rules: &rules, ..Facts::default() };
@@ -240,6 +276,78 @@ fn the_first_matching_rule_decides_for_agents_and_never_for_the_owner() {
         let verdict = judge(&permit(&owner()), &write, &facts, NOW);
         assert!(matches!(verdict, Verdict::Commit), "{rules:?}");
     }
+}
+
+#[test]
+fn mw_200_a_rule_may_ask_for_what_is_stated_about_privacy() {
+    let silent = Draft::text("a");
+    let mut kept = silent.clone();
+    kept.content.consent.retention = Some(yore_domain::Span::days(30));
+    let mut agreed = silent.clone();
+    agreed.content.consent.reference = Some("c-7".into());
+    let mut shared = silent.clone();
+    shared.content.scope.shared_with = Some(["planner".to_owned()].into());
+    let privacy = Privacy::default;
+    let planner = Some("planner".to_owned());
+    let table = [
+        (Privacy { stated: Some(true), ..privacy() }, [false, true, true, true]),
+        (Privacy { stated: Some(false), ..privacy() }, [true, false, false, false]),
+        (Privacy { retention: Some(true), ..privacy() }, [false, true, false, false]),
+        (Privacy { consent: Some(false), ..privacy() }, [true, true, false, true]),
+        (Privacy { shared_with: planner, ..privacy() }, [false, false, false, true]),
+        (Privacy { shared_with: Some("other".into()), ..privacy() }, [false; 4]),
+    ];
+    for (privacy, expected) in table {
+        let rules = [Rule { privacy: Some(privacy), ..rule(RuleAction::Hold) }];
+        let facts = Facts { rules: &rules, ..Facts::default() };
+        let held = [&silent, &kept, &agreed, &shared].map(|draft| {
+            let verdict = judge(&permit(&writer()), &remember(draft.clone()), &facts, NOW);
+            matches!(verdict, Verdict::Hold(_))
+        });
+        assert_eq!(held, expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn mw_200_an_agent_cannot_share_with_more_what_is_shared_with_some() {
+    let mut draft = Draft::text("a");
+    draft.content.scope.shared_with = Some(["scheduler".to_owned()].into());
+    let target = memory(draft.clone());
+    for (shared_with, allowed) in [
+        (Some(["scheduler".to_owned()].into()), true),
+        (Some(Default::default()), true),
+        (Some(["scheduler".to_owned(), "other".to_owned()].into()), false),
+        (None, false),
+    ] {
+        let mut after = draft.content.clone();
+        after.scope.shared_with = shared_with;
+        let facts = Facts { targets: vec![&target], after: Some(&after), ..Facts::default() };
+        let relabel = Mutation::Relabel { memory: target.head.memory, change: Box::default() };
+        let verdict = judge(&permit(&writer()), &relabel, &facts, NOW);
+        assert_eq!(matches!(verdict, Verdict::Commit), allowed, "{after:?}");
+        let verdict = judge(&permit(&owner()), &relabel, &facts, NOW);
+        assert!(matches!(verdict, Verdict::Commit));
+    }
+}
+
+#[test]
+fn mw_204_reading_is_withheld_by_rules_that_name_it() {
+    let mut draft = Draft::text("blood pressure");
+    draft.content.governance.labels = vec![Label::new("health.heart").unwrap()];
+    let content = draft.content;
+    let read = |action| Rule {
+        operations: vec!["recall".into()],
+        label: Some(Label::new("health").unwrap()),
+        ..rule(action)
+    };
+    let kept = |rules: &[Rule], agent| crate::rules::withholding(rules, agent, &content).is_some();
+    assert!(kept(&[read(RuleAction::Hold)], Some("a")));
+    assert!(kept(&[read(RuleAction::Refuse)], None));
+    assert!(!kept(&[rule(RuleAction::Hold)], Some("a")), "a rule about writes");
+    assert!(!kept(&[read(RuleAction::Allow), read(RuleAction::Hold)], Some("a")));
+    assert!(!kept(&[Rule { off: true, ..read(RuleAction::Hold) }], Some("a")));
+    let of_b = Rule { agent: Some("b".into()), ..read(RuleAction::Hold) };
+    assert!(kept(std::slice::from_ref(&of_b), Some("b")) && !kept(&[of_b], Some("a")));
 }
 
 #[test]
@@ -260,4 +368,44 @@ fn who_asks_for_approval_gets_it_even_as_the_owner() {
     let facts = Facts { wants_approval: true, ..Facts::default() };
     let verdict = judge(&permit(&owner()), &remember(Draft::text("a")), &facts, NOW);
     assert!(matches!(verdict, Verdict::Hold(HoldReason::Requested)));
+}
+
+#[test]
+fn what_holds_secrets_waits_or_is_labelled_as_the_operator_wants() {
+    let said = remember(Draft::text("the card is 4111 1111 1111 1111"));
+    let facts = |care| Facts { care, ..Facts::default() };
+    for (care, waits) in [(Care::Off, false), (Care::Label, false), (Care::Hold, true)] {
+        let verdict = judge(&permit(&writer()), &said, &facts(care), NOW);
+        assert_eq!(
+            matches!(&verdict, Verdict::Hold(HoldReason::Rule(why)) if why.contains("card")),
+            waits
+        );
+        let own = judge(&permit(&owner()), &said, &facts(care), NOW);
+        assert!(matches!(own, Verdict::Commit), "the owner's own word is not held");
+    }
+    let plain = remember(Draft::text("tea, no sugar"));
+    let verdict = judge(&permit(&writer()), &plain, &facts(Care::Hold), NOW);
+    assert!(matches!(verdict, Verdict::Commit));
+
+    let mut content = Draft::text("robin@example.org, +49 171 2345678").content;
+    assert!(careful_labels(Care::Off, &content).is_empty());
+    let labels = careful_labels(Care::Label, &content);
+    assert_eq!(labels, [Finding::Email.label(), Finding::Phone.label()]);
+    content.governance.labels = labels;
+    assert!(careful_labels(Care::Hold, &content).is_empty(), "each once");
+}
+
+#[test]
+fn a_rule_may_ask_for_what_is_found_and_an_allowing_one_goes_first() {
+    let said = remember(Draft::text("the card is 4111 1111 1111 1111"));
+    let asks = Rule { detects: vec![Finding::Iban, Finding::Card], ..rule(RuleAction::Refuse) };
+    let rules = [asks];
+    let facts = Facts { rules: &rules, ..Facts::default() };
+    let verdict = judge(&permit(&writer()), &said, &facts, NOW);
+    assert!(matches!(verdict, Verdict::Refuse(_)));
+    let plain = judge(&permit(&writer()), &remember(Draft::text("tea")), &facts, NOW);
+    assert!(matches!(plain, Verdict::Commit));
+    let rules = [Rule { detects: vec![Finding::Card], ..rule(RuleAction::Allow) }];
+    let facts = Facts { rules: &rules, care: Care::Hold, ..Facts::default() };
+    assert!(matches!(judge(&permit(&writer()), &said, &facts, NOW), Verdict::Commit));
 }

@@ -5,34 +5,50 @@
 //! Cognee measures by distance, which is turned round. What is said about a text is kept in the
 //! mapping; Cognee gets a copy, so that a write that got no answer can be found.
 
+mod graph;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use yore_canon::hash::Sha256;
 use yore_engine::Secret;
 
+use self::graph::Graph;
+use super::rest::{Homes, deleted, unexplained};
 use super::{millis, must, object, rows, text};
 use crate::error::{Error, Result};
 use crate::http::{Client, escaped};
-use crate::record::{Found, Object, Question, Record, Type, Whose};
+use crate::record::{Found, Question, Record, Whose};
 use crate::slot::Depth;
-use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Page};
+use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Neighbour, Page};
 
 const BACKEND: &str = "cognee";
 /// The member of the metadata that holds the record.
 const RECORD: &str = "yore_record";
+/// For how long a graph stands for what is there.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// A Cognee server.
 #[derive(Debug)]
 pub struct Cognee {
     client: Client,
-    /// What the names of datasets begin with.
-    prefix: String,
+    names: Homes,
     /// The ids of datasets, by name.
     datasets: Mutex<BTreeMap<String, String>>,
+    /// The graph that was last asked for: neighbours are asked for many at once.
+    graph: Mutex<Option<LastGraph>>,
+}
+
+/// A graph, whose it is, and when it was asked for.
+#[derive(Debug)]
+struct LastGraph {
+    dataset: String,
+    at: Instant,
+    graph: Arc<Graph>,
 }
 
 impl Cognee {
@@ -41,41 +57,39 @@ impl Cognee {
         let auth = token.map(|token| ("x-api-key", token));
         Ok(Self {
             client: Client::new(base_url, auth)?,
-            prefix: prefix.to_owned(),
+            names: Homes::new(prefix),
             datasets: Mutex::default(),
+            graph: Mutex::default(),
         })
-    }
-
-    /// What the datasets of an agent begin with. Names come from anywhere; hashes are safe ones.
-    fn agent(&self, agent: &str) -> String {
-        format!("{}-{}-", self.prefix, &Sha256::of(agent).to_hex()[..16])
-    }
-
-    fn dataset(&self, whose: &Whose) -> String {
-        let user = match &whose.user {
-            Some(user) => Sha256::of(format!("user {user}")).to_hex()[..16].to_owned(),
-            None => "all".into(),
-        };
-        format!("{}{user}", self.agent(&whose.agent))
     }
 
     /// The datasets that hold what a request is about, with their ids: one person's, or all of
     /// the agent's.
     async fn datasets(&self, whose: &Whose) -> Result<Vec<(String, String)>> {
-        let wanted = self.dataset(whose);
-        let prefix = self.agent(&whose.agent);
-        let fits = |name: &str| match whose.user {
-            Some(_) => name == wanted,
-            None => name.starts_with(&prefix),
-        };
+        let wanted = self.names.name(whose);
         let mut known = self.datasets.lock().await;
         if whose.user.is_none() || !known.contains_key(&wanted) {
             for row in rows(self.client.get("/datasets").await?.json()?)? {
                 known.insert(must(&row, "name")?.to_owned(), must(&row, "id")?.to_owned());
             }
         }
-        let fitting = known.iter().filter(|(name, _)| fits(name));
+        let fitting = known.iter().filter(|(name, _)| self.names.holds(name, whose));
         Ok(fitting.map(|(name, id)| (name.clone(), id.clone())).collect())
+    }
+
+    /// The graph of a dataset, or the one of a moment ago.
+    async fn graph(&self, dataset: &str) -> Result<Arc<Graph>> {
+        let mut last = self.graph.lock().await;
+        if let Some(last) = last.as_ref().filter(|last| last.dataset == dataset)
+            && last.at.elapsed() < FRESH
+        {
+            return Ok(last.graph.clone());
+        }
+        let path = format!("/datasets/{}/graph", escaped(dataset));
+        let graph = Arc::new(Graph::read(&self.client.get(&path).await?.json()?)?);
+        let (dataset, at) = (dataset.to_owned(), Instant::now());
+        *last = Some(LastGraph { dataset, at, graph: graph.clone() });
+        Ok(graph)
     }
 
     /// A place is a dataset and a datum in it.
@@ -97,9 +111,11 @@ impl Cognee {
                     ours(row.get("externalMetadata").or_else(|| row.get("external_metadata")));
                 let raw = format!("/datasets/{}/data/{}/raw", escaped(&id), escaped(data));
                 let content = self.client.get(&raw).await?.text()?;
-                let record =
-                    record.unwrap_or_else(|| strange(whose, millis(text(&row, "createdAt"))));
-                let record = Record { content, ..record };
+                let created = millis(text(&row, "createdAt"));
+                let record = match record {
+                    Some(record) => Record { content, ..record },
+                    None => unexplained(whose, &content, created),
+                };
                 all.push(Found::new(Self::place(&id, data), record, 0.0));
             }
         }
@@ -108,7 +124,6 @@ impl Cognee {
 }
 
 impl MemoryStore for Cognee {
-    /// It has a graph, but no route that tells what is next to a datum; so none is claimed.
     fn capabilities(&self) -> Capabilities {
         Capabilities::from([
             Capability::Semantic,
@@ -116,6 +131,7 @@ impl MemoryStore for Cognee {
             Capability::Procedural,
             Capability::Emotional,
             Capability::Vector,
+            Capability::Graph,
         ])
     }
 
@@ -138,7 +154,7 @@ impl MemoryStore for Cognee {
 
     fn remember<'a>(&'a self, record: &'a Record) -> BoxFuture<'a, Result<String>> {
         async move {
-            let name = self.dataset(&record.whose());
+            let name = self.names.name(&record.whose());
             let said = json!([{RECORD: record.without_content()}]).to_string();
             let parts = [
                 ("raw_data", record.content.as_str()),
@@ -221,12 +237,26 @@ impl MemoryStore for Cognee {
                 return Ok(false);
             }
             let path = format!("/datasets/{}/data/{}", escaped(dataset), escaped(data));
-            let answer = self.client.delete(&path).await?;
-            match answer.status {
-                404 => Ok(false),
-                200..=299 => Ok(true),
-                status => Err(Error::Status(status)),
+            deleted(&self.client.delete(&path).await?)
+        }
+        .boxed()
+    }
+
+    fn neighbours<'a>(
+        &'a self,
+        whose: &'a Whose,
+        place: &'a str,
+        hops: u8,
+    ) -> BoxFuture<'a, Result<Vec<Neighbour>>> {
+        async move {
+            let Some((dataset, data)) = place.split_once('/') else { return Ok(Vec::new()) };
+            if !self.datasets(whose).await?.iter().any(|(_, id)| id == dataset) {
+                return Ok(Vec::new());
             }
+            let graph = self.graph(dataset).await?;
+            let near = graph.near(data, hops).into_iter();
+            let one = |(data, distance)| Neighbour { place: Self::place(dataset, data), distance };
+            Ok(near.map(one).collect())
         }
         .boxed()
     }
@@ -235,34 +265,17 @@ impl MemoryStore for Cognee {
 /// Reads a chunk; `None` for one that names no datum.
 fn chunk_of(whose: &Whose, dataset: &str, chunk: &Value) -> Result<Option<Found>> {
     let Some(data) = text(chunk, "document_id") else { return Ok(None) };
-    let content = must(chunk, "text")?.to_owned();
+    let content = must(chunk, "text")?;
     let distance = chunk.get("score").and_then(Value::as_f64).unwrap_or(1.0);
     let created = chunk.get("created_at").and_then(Value::as_i64).unwrap_or(0);
-    let record = ours(chunk.get("external_metadata"));
-    let record = record.unwrap_or_else(|| strange(whose, created));
-    let place = Cognee::place(dataset, data);
-    Ok(Some(Found::new(place, Record { content, ..record }, 1.0 - distance)))
+    let record = match ours(chunk.get("external_metadata")) {
+        Some(record) => Record { content: content.to_owned(), ..record },
+        None => unexplained(whose, content, created),
+    };
+    Ok(Some(Found::new(Cognee::place(dataset, data), record, 1.0 - distance)))
 }
 
 fn ours(metadata: Option<&Value>) -> Option<Record> {
     let record = object(metadata).remove(RECORD)?;
     serde_json::from_value(record).ok()
-}
-
-/// What others wrote, without a word about it.
-fn strange(whose: &Whose, created: i64) -> Record {
-    Record {
-        id: String::new(),
-        agent_id: whose.agent.clone(),
-        user_id: whose.user.clone(),
-        kind: Type::Semantic,
-        content: String::new(),
-        metadata: Object::new(),
-        confidence: 1.0,
-        source: None,
-        created_at: created,
-        updated_at: created,
-        expires_at: None,
-        extra: Object::new(),
-    }
 }

@@ -11,13 +11,13 @@ use futures::future::{BoxFuture, FutureExt};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use yore_canon::hash::Sha256;
 use yore_engine::Secret;
 
+use super::rest::{Homes, bearer, deleted, unexplained};
 use super::{millis, must, object, rows, text, written};
 use crate::error::{Error, Result};
 use crate::http::{Client, escaped};
-use crate::record::{Found, Object, Question, Record, Type, Whose};
+use crate::record::{Found, Question, Record, Whose};
 use crate::slot::Depth;
 use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Page};
 
@@ -33,8 +33,7 @@ const PAGE: usize = 50;
 #[derive(Debug)]
 pub struct Letta {
     client: Client,
-    /// What the names of archives begin with.
-    prefix: String,
+    names: Homes,
     /// What the server embeds with; an archive cannot be made without.
     embedding: Value,
     /// The ids of archives, by name.
@@ -50,33 +49,17 @@ impl Letta {
         prefix: &str,
         embedding: Value,
     ) -> Result<Self> {
-        let auth =
-            token.map(|token| ("authorization", Secret::new(format!("Bearer {}", token.expose()))));
         Ok(Self {
-            client: Client::new(base_url, auth)?,
-            prefix: prefix.to_owned(),
+            client: Client::new(base_url, bearer(token))?,
+            names: Homes::new(prefix),
             embedding,
             archives: Mutex::default(),
         })
     }
 
-    /// What the archives of an agent begin with. Names come from anywhere; hashes are safe ones.
-    fn agent(&self, agent: &str) -> String {
-        format!("{}-{}-", self.prefix, &Sha256::of(agent).to_hex()[..16])
-    }
-
-    fn name(&self, whose: &Whose) -> String {
-        let user = match &whose.user {
-            Some(user) => Sha256::of(format!("user {user}")).to_hex()[..16].to_owned(),
-            None => "all".into(),
-        };
-        format!("{}{user}", self.agent(&whose.agent))
-    }
-
     /// The archives that hold what a request is about: one person's, or all of the agent's.
     async fn archives(&self, whose: &Whose) -> Result<Vec<String>> {
-        let wanted = self.name(whose);
-        let prefix = self.agent(&whose.agent);
+        let wanted = self.names.name(whose);
         let mut known = self.archives.lock().await;
         if whose.user.is_none() || !known.contains_key(&wanted) {
             let mut after = String::new();
@@ -95,16 +78,13 @@ impl Letta {
                 }
             }
         }
-        let fits = |name: &str| match whose.user {
-            Some(_) => name == wanted,
-            None => name.starts_with(&prefix),
-        };
+        let fits = |name: &str| self.names.holds(name, whose);
         Ok(known.iter().filter(|(name, _)| fits(name)).map(|(_, id)| id.clone()).collect())
     }
 
     /// The archive a record belongs in, made where there is none.
     async fn own_archive(&self, whose: &Whose) -> Result<String> {
-        let name = self.name(whose);
+        let name = self.names.name(whose);
         self.archives(whose).await?;
         // Nobody else may make it meanwhile: names need not be unique over there.
         let mut known = self.archives.lock().await;
@@ -278,12 +258,7 @@ impl MemoryStore for Letta {
             }
             let (archive, passage) = (escaped(archive), escaped(passage));
             let path = format!("/v1/archives/{archive}/passages/{passage}");
-            let answer = self.client.delete(&path).await?;
-            match answer.status {
-                404 => Ok(false),
-                200..=299 => Ok(true),
-                status => Err(Error::Status(status)),
-            }
+            deleted(&self.client.delete(&path).await?)
         }
         .boxed()
     }
@@ -299,20 +274,7 @@ fn found(whose: &Whose, archive: &str, passage: &Value, score: f64) -> Result<Fo
     let created = text(passage, "created_at").or_else(|| text(passage, "timestamp"));
     let record = match ours {
         Some(record) => Record { content: content.to_owned(), ..record },
-        None => Record {
-            id: String::new(),
-            agent_id: whose.agent.clone(),
-            user_id: whose.user.clone(),
-            kind: Type::Semantic,
-            content: content.to_owned(),
-            metadata,
-            confidence: 1.0,
-            source: None,
-            created_at: millis(created),
-            updated_at: millis(created),
-            expires_at: None,
-            extra: Object::new(),
-        },
+        None => Record { metadata, ..unexplained(whose, content, millis(created)) },
     };
     Ok(Found::new(place, record, score))
 }

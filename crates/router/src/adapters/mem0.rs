@@ -9,6 +9,7 @@ use http::Method;
 use serde_json::{Value, json};
 use yore_engine::Secret;
 
+use super::rest::deleted;
 use super::{millis, must, object, rows, text};
 use crate::error::{Error, Result};
 use crate::http::{Client, escaped};
@@ -260,11 +261,7 @@ impl MemoryStore for Mem0 {
                 Edition::Server => format!("/memories/{}", escaped(place)),
                 Edition::Platform => format!("/v1/memories/{}/", escaped(place)),
             };
-            let answer = self.client.delete(&path).await?;
-            if answer.status == 404 {
-                return Ok(false);
-            }
-            answer.json().map(|_| true)
+            deleted(&self.client.delete(&path).await?)
         }
         .boxed()
     }

@@ -2,8 +2,10 @@
 //!
 //! Conditions come first, then distances: exactly where an agent has few memories or the index is
 //! not HNSW, through the index otherwise. A database that memorywire made keeps its tables and its
-//! index; one made here gets an HNSW index under the same name. Connections are not encrypted:
-//! a database that demands TLS refuses them.
+//! index; one made here gets an HNSW index under the same name. Connections are encrypted where
+//! the address asks for it.
+
+mod tls;
 
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row};
 
+use self::tls::{Encryption, Trust};
 use super::vectors::{DIMENSIONS, Embedder, literal};
 use crate::error::{Error, Result};
 use crate::record::{Found, Object, Question, Record, Type, Whose};
@@ -36,10 +39,20 @@ type Params = Vec<Box<dyn ToSql + Send + Sync>>;
 #[derive(Debug)]
 pub struct Pgvector {
     config: Config,
+    /// Whom to trust, where connections are encrypted.
+    trust: Option<Trust>,
     schema: String,
     client: Mutex<Option<Arc<Client>>>,
     embedder: Arc<dyn Embedder>,
     exact: i64,
+}
+
+async fn until_it_ends(
+    connection: impl Future<Output = std::result::Result<(), tokio_postgres::Error>>,
+) {
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection to PostgreSQL ended");
+    }
 }
 
 impl From<tokio_postgres::Error> for Error {
@@ -59,6 +72,7 @@ impl From<tokio_postgres::Error> for Error {
 impl Pgvector {
     /// Prepares to speak to a database; nothing is sent yet.
     pub fn new(dsn: &str, schema: &str, embedder: Arc<dyn Embedder>) -> Result<Self> {
+        let (dsn, trust) = tls::asked(dsn)?;
         let config = dsn
             .parse()
             .map_err(|_| Error::invalid("url", "is not the address of a PostgreSQL database"))?;
@@ -68,7 +82,7 @@ impl Pgvector {
             return Err(Error::invalid("schema", "must be letters, digits and underscores"));
         }
         let (schema, client) = (schema.to_owned(), Mutex::new(None));
-        Ok(Self { config, schema, client, embedder, exact: EXACT })
+        Ok(Self { config, trust, schema, client, embedder, exact: EXACT })
     }
 
     /// Searches exactly only for agents with at most so many memories.
@@ -84,12 +98,18 @@ impl Pgvector {
         if let Some(client) = client.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
-        let (fresh, connection) = self.config.connect(NoTls).await?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to PostgreSQL ended");
+        let fresh = match &self.trust {
+            None => {
+                let (fresh, connection) = self.config.connect(NoTls).await?;
+                tokio::spawn(until_it_ends(connection));
+                fresh
             }
-        });
+            Some(trust) => {
+                let (fresh, connection) = self.config.connect(Encryption::new(trust)?).await?;
+                tokio::spawn(until_it_ends(connection));
+                fresh
+            }
+        };
         fresh.batch_execute(&self.tables()).await?;
         // Known from pgvector 0.8 on; without it, an index may return too few.
         let iterative = fresh.batch_execute("SET hnsw.iterative_scan = strict_order").await;

@@ -5,8 +5,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::record::{Type, Whose};
 
-const K: usize = 5;
-
 fn record(id: &str, text: &str) -> Record {
     let whose = Whose { agent: "agent-a".into(), user: None };
     Record::new(id, &whose, Type::Semantic, text, 0)
@@ -100,103 +98,6 @@ fn mw_201_a_quorum_leaves_out_what_too_few_stores_have() {
     assert_eq!(ids(&fuse(&lanes, rules(Fusion::Rrf, 3))), [""; 0]);
     let twice = [lanes[1].clone(), lanes[1].clone()];
     assert_eq!(ids(&fuse(&twice, rules(Fusion::Rrf, 2))), [""; 0], "one store, twice");
-}
-
-/// What a rogue store does with its budget of poisoned hits.
-#[derive(Clone, Copy, Debug)]
-enum Attack {
-    /// New ids with new words, at the top of its list.
-    Invent,
-    /// Ids of true memories with other words.
-    Forge,
-    /// True memories that do not answer the question, word for word, lifted to the top.
-    Lift,
-}
-
-/// The scene of the published sweep: three stores of which one is rogue, 50 ids, 20 queries with
-/// 2 gold each. Returns recall at 5 and how many poisoned hits are among the first 5.
-fn sweep(
-    budget: usize,
-    score: f64,
-    attack: Attack,
-    rules: Rules,
-    rogue_first: bool,
-) -> (f64, usize) {
-    let (mut found, mut leaked) = (0, 0);
-    for query in 0..20_usize {
-        // Gold first, then the rest in an order of the query's own.
-        let mut order: Vec<usize> = (0..50).map(|i| (query * 2 + i * 7) % 50).collect();
-        let gold = [order[0], order[1]];
-        let honest = |order: &[usize]| -> Vec<(Record, f64)> {
-            let row = |(place, id): (usize, &usize)| {
-                let text = format!("memory number {id}");
-                (record(&format!("m{id:02}"), &text), 1.0 - 0.01 * place as f64)
-            };
-            order.iter().enumerate().map(row).collect()
-        };
-        let one = Lane { store: "one".into(), weight: 1.0, hits: honest(&order) };
-        order[2..].reverse();
-        order[2..].rotate_left(40);
-        let two = Lane { store: "two".into(), weight: 1.0, hits: honest(&order) };
-        let poison = |n: usize| match attack {
-            Attack::Invent => record(&format!("p{n:02}"), &format!("poison number {n}")),
-            Attack::Forge => record(&format!("m{n:02}"), &format!("poison number {n}")),
-            Attack::Lift => {
-                let id = order[2 + n % 48];
-                record(&format!("m{id:02}"), &format!("memory number {id}"))
-            }
-        };
-        let mut hits: Vec<_> =
-            (0..budget).map(|n| (poison(n), score * (1.0 - 0.001 * n as f64))).collect();
-        hits.extend(honest(&order));
-        let rogue = Lane { store: "rogue".into(), weight: 1.0, hits };
-        let lanes = if rogue_first { vec![rogue, one, two] } else { vec![one, two, rogue] };
-        let fused = fuse(&lanes, rules);
-        let top = &fused[..K.min(fused.len())];
-        for id in gold {
-            let text = format!("memory number {id}");
-            found += usize::from(top.iter().any(|hit| hit.record.content == text));
-        }
-        leaked += top.iter().filter(|hit| hit.record.content.starts_with("poison")).count();
-    }
-    (found as f64 / 40.0, leaked)
-}
-
-#[test]
-fn adversarial_sweep_recall_is_whole_and_nothing_leaks() {
-    for budget in (0..=50_usize).step_by(5) {
-        for score in [1.0, 2.0, 10.0, f64::INFINITY, f64::NAN, -1.0, 1e300] {
-            for fusion in [Fusion::Rrf, Fusion::Weighted] {
-                for attack in [Attack::Invent, Attack::Forge] {
-                    let first = budget.is_multiple_of(10);
-                    let swept = sweep(budget, score, attack, rules(fusion, 1), first);
-                    assert_eq!(swept, (1.0, 0), "{fusion:?} {attack:?} {score} × {budget}");
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn adversarial_sweep_a_quorum_of_two_withstands_ids_that_exist_elsewhere() {
-    for budget in (0..=50_usize).step_by(5) {
-        for score in [1.0, 2.0, 10.0, f64::INFINITY] {
-            for fusion in [Fusion::Rrf, Fusion::Weighted, Fusion::Max] {
-                for attack in [Attack::Invent, Attack::Forge, Attack::Lift] {
-                    let swept = sweep(budget, score, attack, rules(fusion, 2), true);
-                    assert_eq!(swept, (1.0, 0), "{fusion:?} {attack:?} {score} × {budget}");
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn adversarial_sweep_without_a_quorum_max_leaks_so_the_sweep_can_fail() {
-    let (recall, leaked) = sweep(50, 10.0, Attack::Invent, rules(Fusion::Max, 1), true);
-    assert!(recall < 1.0 && leaked > 0, "{recall} {leaked}");
-    let (recall, _) = sweep(50, 1.0, Attack::Lift, rules(Fusion::Rrf, 1), true);
-    assert!(recall < 1.0, "true memories lifted by one store displace gold: {recall}");
 }
 
 fn score() -> impl Strategy<Value = f64> {

@@ -23,6 +23,8 @@ const SCHEMA: &str = "
         store TEXT NOT NULL, id TEXT NOT NULL, place TEXT, data TEXT NOT NULL,
         PRIMARY KEY (store, id)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS kept_by_place ON kept (store, place) WHERE place IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS kept_leaving ON kept (store)
+        WHERE json_extract(data, '$.leaving');
     CREATE TABLE IF NOT EXISTS cursor (store TEXT PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS staged (
         store TEXT NOT NULL, id TEXT NOT NULL, data TEXT NOT NULL,
@@ -70,6 +72,16 @@ impl Lasting {
             self.0.lock().execute(&sql, [&names])?;
         }
         Ok(())
+    }
+
+    /// The ids that a statement finds in a store.
+    fn listed(&self, sql: &'static str, store: &str) -> BoxFuture<'static, Result<Vec<String>>> {
+        let store = store.to_owned();
+        self.run(move |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let ids = statement.query_map([store], |row| row.get(0))?;
+            Ok(ids.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// Works with the file on a thread that may wait.
@@ -137,6 +149,15 @@ impl Mapping for Lasting {
                 .execute((store, id))?;
             Ok(())
         })
+    }
+
+    fn ids<'a>(&'a self, store: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        self.listed("SELECT id FROM kept WHERE store = ?1", store)
+    }
+
+    fn leaving<'a>(&'a self, store: &'a str) -> BoxFuture<'a, Result<Vec<String>>> {
+        let sql = "SELECT id FROM kept WHERE store = ?1 AND json_extract(data, '$.leaving')";
+        self.listed(sql, store)
     }
 
     fn canonical<'a>(
@@ -221,6 +242,10 @@ mod tests {
         assert_eq!(mapping.get("b", "id").await.unwrap(), None);
         assert_eq!(mapping.canonical("a", "row-1").await.unwrap().as_deref(), Some("id"));
         assert_eq!(mapping.cursor("a").await.unwrap().as_deref(), Some("cursor-9"));
+        mapping.put("a", "stays", Kept { leaving: true, ..Kept::default() }).await.unwrap();
+        assert_eq!(mapping.ids("a").await.unwrap(), ["id", "stays"]);
+        assert_eq!(mapping.leaving("a").await.unwrap(), ["stays"]);
+        assert_eq!(mapping.ids("b").await.unwrap(), [""; 0]);
         mapping.keep_only(&["a", "b"]).unwrap();
         assert!(mapping.cursor("a").await.unwrap().is_some());
         mapping.remove("a", "id").await.unwrap();

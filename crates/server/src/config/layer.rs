@@ -24,6 +24,7 @@ const VARIABLES: &[(&str, &str, Shape)] = &[
     ("YORE_LOG", "log", Shape::Text),
     ("YORE_STRICT_AUDIT", "strict_audit", Shape::Flag),
     ("YORE_EFFORT", "effort", Shape::Text),
+    ("YORE_SENSITIVE", "sensitive", Shape::Text),
     ("YORE_METRICS", "metrics", Shape::Text),
     ("YORE_LISTEN", "listen.http", Shape::Text),
     ("YORE_TLS_LISTEN", "listen.https", Shape::Text),

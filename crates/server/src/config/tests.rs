@@ -94,3 +94,24 @@ fn a_key_file_named_by_a_flag_wins_over_the_environment() {
     let config = Config::load(layers.set("key_file", "k")).unwrap();
     assert!(matches!(config.key, KeySource::File(path) if path.ends_with("k")));
 }
+
+#[test]
+fn mw_102_consolidation_has_its_defaults_and_refuses_what_cannot_work() {
+    let read = |text: &str| {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config.toml");
+        std::fs::write(&file, format!("data = 'd'\n[consolidation]\n{text}\n")).unwrap();
+        Config::load(Layers::new().file(&file))
+    };
+    let settings = read("").unwrap().consolidation.settings().unwrap();
+    assert_eq!((settings.every, settings.window), (Span::seconds(60), 100));
+    assert_eq!((settings.threshold, settings.scorers[0].name()), (0.6, "balanced"));
+    let other = read("scorer = 'reference'\nevery_seconds = 5").unwrap();
+    let settings = other.consolidation.settings().unwrap();
+    assert_eq!((settings.every, settings.scorers[0].name()), (Span::seconds(5), "reference"));
+    for wrong in
+        ["threshold = 1.5", "threshold = -0.1", "window = 0", "scorer = 'nobody'", "evry = 1"]
+    {
+        assert!(matches!(read(wrong), Err(Error::Config(_))), "{wrong}");
+    }
+}

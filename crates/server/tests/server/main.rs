@@ -9,5 +9,6 @@ mod lifecycle;
 mod oauth;
 mod quiet;
 mod refusals;
+mod routes;
 mod support;
 mod tls;

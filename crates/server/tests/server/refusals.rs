@@ -81,6 +81,10 @@ async fn too_large_is_413_before_it_is_read_or_parsed() {
     // What brings much may be larger.
     let body = format!(r#"{{"items":[]{}}}"#, " ".repeat(5000));
     assert_eq!(server.post("import", &body).await.0, 200);
+    // But not from a stranger.
+    let head = "POST /api/v1/import HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Authorization: Bearer nobody\r\nContent-Length: 5000\r\n\r\n";
+    assert_eq!(exchange(server.http(), head.as_bytes()).await.0, 413);
     server.end().await;
 }
 

@@ -1,15 +1,19 @@
 //! Conversations, their messages and attachments.
 
+use std::collections::BTreeSet;
+
 use rusqlite::OptionalExtension as _;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::{BlobHash, ConversationId, Error, MessageId};
-use yore_store::plan::{Before, Indexing};
+use yore_store::plan::{Before, Grave, Indexing};
+use yore_store::snapshot::Extent;
 
 use super::memory::Columns;
 use super::{Commit, missing};
 use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::Effect;
+use crate::snapshot::extent_of;
 
 impl Commit<'_> {
     fn conversation_row(&self, id: ConversationId) -> Result<Option<(i64, u32)>> {
@@ -18,6 +22,15 @@ impl Commit<'_> {
             .prepare_cached("SELECT row, class FROM conversation WHERE id = ?1")?
             .query_row([id.bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?)
+    }
+
+    /// Whether a conversation has this head and these messages.
+    pub(super) fn is_talk(&self, head: &Conversation, extent: Extent) -> Result<bool> {
+        let data: Option<String> =
+            self.one("SELECT data FROM conversation WHERE id = ?1", [head.id.bytes()])?;
+        let Some(data) = data else { return Ok(false) };
+        let found = extent_of(self.conn, head.id)?.map(|(_, found)| found);
+        Ok(found == Some(extent) && serde_json::from_str::<Conversation>(&data)? == *head)
     }
 
     fn seen(&self, class: u32) -> Before {
@@ -125,11 +138,16 @@ impl Commit<'_> {
         if message.is_some() && rows.is_empty() {
             return Err(missing());
         }
+        let attached = self.attached(&rows)?;
         for row in &rows {
             self.run("DELETE FROM vector WHERE source = 1 AND row = ?1", [row])?;
             self.run("DELETE FROM blob_use WHERE message = ?1", [row])?;
             self.run("DELETE FROM message WHERE row = ?1", [row])?;
         }
+        self.bury(match message {
+            Some(message) => Grave::Message(id, message),
+            None => Grave::Conversation(id),
+        })?;
         if message.is_some() {
             self.run(
                 "UPDATE conversation SET messages = messages - 1 WHERE row = ?1",
@@ -139,7 +157,9 @@ impl Commit<'_> {
             self.run("DELETE FROM alias WHERE kind = 2 AND target = ?1", [id.bytes()])?;
             self.run("DELETE FROM conversation WHERE row = ?1", [conversation_row])?;
         }
-        self.drop_unused_blobs()?;
+        for blob in attached {
+            self.drop_unused(blob)?;
+        }
         self.erased = true;
         self.effects.push(Effect::MessagesErased {
             conversation_row: conversation_row.cast_unsigned(),
@@ -148,25 +168,39 @@ impl Commit<'_> {
         Ok(self.seen(class))
     }
 
-    fn drop_unused_blobs(&mut self) -> Result<()> {
-        let unused = "SELECT hash FROM blob WHERE size IS NOT NULL
-             AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob_use.hash = blob.hash)";
+    /// The attachments that messages name.
+    fn attached(&self, messages: &[u64]) -> Result<BTreeSet<[u8; 32]>> {
+        let mut statement =
+            self.conn.prepare_cached("SELECT hash FROM blob_use WHERE message = ?1")?;
+        let mut found = BTreeSet::new();
+        for row in messages {
+            for hash in statement.query_map([row], |row| row.get(0))? {
+                found.insert(hash?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Drops an attachment that lost the last message that named it. One that was never named
+    /// waits for its message: an import stores the bytes first.
+    fn drop_unused(&mut self, blob: [u8; 32]) -> Result<()> {
+        let used: Option<i64> =
+            self.one("SELECT 1 FROM blob_use WHERE hash = ?1 LIMIT 1", [blob])?;
+        if used.is_some() {
+            return Ok(());
+        }
         // Nor does a note stay of who brought it: a hash would still tell what it was.
-        let brought = format!(
-            "SELECT s.name FROM setting s JOIN ({unused}) b
-                 ON s.name LIKE 'brought:%:' || lower(hex(b.hash))"
-        );
         let notes = self
             .conn
-            .prepare_cached(&brought)?
-            .query_map([], |row| row.get(0))?
+            .prepare_cached("SELECT name FROM setting WHERE name LIKE 'brought:%:' || ?1")?
+            .query_map([BlobHash(blob).to_string()], |row| row.get(0))?
             .collect::<rusqlite::Result<Vec<String>>>()?;
         for name in notes {
             self.run("DELETE FROM setting WHERE name = ?1", [&name])?;
             self.pages.push(Page::Setting(name));
         }
-        self.run(&format!("DELETE FROM blob_chunk WHERE hash IN ({unused})"), [])?;
-        self.run(&format!("DELETE FROM blob WHERE hash IN ({unused})"), [])?;
+        self.run("DELETE FROM blob_chunk WHERE hash = ?1", [blob])?;
+        self.run("DELETE FROM blob WHERE hash = ?1", [blob])?;
         Ok(())
     }
 

@@ -12,12 +12,13 @@ use yore_domain::provenance::Provenance;
 use yore_domain::stream::Letter;
 use yore_domain::{Error as DomainError, HoldId, MemoryId};
 use yore_store::CommitError;
-use yore_store::plan::Before;
+use yore_store::plan::{Before, Grave};
 
 use super::words::Words;
 use super::{Commit, missing};
 use crate::error::Result;
 use crate::indexes::Effect;
+use crate::select::its_versions;
 
 impl Commit<'_> {
     pub(super) fn erase(&mut self, memory: MemoryId) -> Result<Before, CommitError> {
@@ -32,6 +33,7 @@ impl Commit<'_> {
         ] {
             self.run(sql, [row.row])?;
         }
+        self.bury(Grave::Memory(memory))?;
         for sql in [
             "DELETE FROM alias WHERE kind IN (0, 1) AND target = ?1",
             "DELETE FROM procedure WHERE memory = ?1",
@@ -51,8 +53,13 @@ impl Commit<'_> {
     /// Empties every version and returns the words they held.
     fn erase_versions(&self, memory_row: i64) -> Result<Words> {
         let mut words = Words::default();
-        let mut statement =
-            self.conn.prepare_cached("SELECT row, data FROM version WHERE memory = ?1")?;
+        let mut statement = self.conn.prepare_cached(concat!(
+            "SELECT v.row, v.data FROM memory m JOIN version v
+                ON ",
+            its_versions!(),
+            "
+             WHERE m.row = ?1"
+        ))?;
         let versions = statement
             .query_map([memory_row], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<Vec<(i64, String)>>>()?;
@@ -195,6 +202,7 @@ fn emptied(mut version: Version) -> Version {
     content.lifecycle = Lifecycle::default();
     content.provenance = Provenance::default();
     content.consent.redact.clear();
+    content.consent.reference = None;
     content.relations.clear();
     content.tags.clear();
     content.foreign.clear();

@@ -72,9 +72,9 @@ impl Commit<'_> {
         let (status, kind) = (status_code(version.status), version.content.kind.code());
         if known.is_none() {
             self.run(
-                "INSERT INTO memory (row, id, head, head_row, class, status, kind, since, created,
-                     ends, statement)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                "INSERT INTO memory (row, id, head, head_row, first_row, class, status, kind, since,
+                     created, ends, statement)
+                 VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                 (
                     memory_row,
                     version.memory.bytes(),

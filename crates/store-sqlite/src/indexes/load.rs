@@ -13,12 +13,12 @@ use yore_store::{RowKey, Source, Vector};
 
 use super::state::{DENSE_DIMS, State, Usage};
 use super::{DENSE_MODEL, Effect};
-use crate::select::json;
+use crate::outbox;
+use crate::select::{its_versions, json};
 
-const VERSIONS: &str =
-    "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.model, v.scale, v.statics,
-        m.statement
-    FROM memory m JOIN version v ON v.memory = m.row";
+const VERSIONS: &str = "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.model, v.scale,
+        v.statics, m.statement
+    FROM memory m JOIN version v ON";
 const TALKS: &str = "SELECT row, class, data FROM conversation";
 const MESSAGES: &str = "SELECT m.row, m.conversation, c.class, m.id, m.position, m.at, m.data,
     m.tokens, m.model, m.scale, m.statics
@@ -38,21 +38,21 @@ pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Resul
     versions(
         conn,
         &mut state,
-        &format!("{VERSIONS} WHERE m.status <> 4 ORDER BY m.row, v.number"),
+        &format!("{VERSIONS} v.memory = m.row WHERE m.status <> 4 ORDER BY v.row"),
         [],
     )?;
     talks(conn, &mut state, TALKS, [])?;
     messages(conn, &mut state, &format!("{MESSAGES} ORDER BY m.row"), [])?;
     usage(conn, &mut state)?;
     vectors(conn, &mut state)?;
-    state.beside.seq = last_change(conn)?;
+    state.beside.seq = outbox::last(conn)?;
     state.beside.mark = mark(conn, state.beside.seq)?;
     Ok(state)
 }
 
 /// Brings a saved state up to the rows; false when it cannot be of this vault's past.
 pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result<bool> {
-    let last = last_change(conn)?;
+    let last = outbox::last(conn)?;
     let model = stored_model(conn)?;
     if state.beside.mark != mark(conn, state.beside.seq)?
         || (state.model().is_some() && state.model() != model.as_deref())
@@ -73,7 +73,10 @@ pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result
             .optional()?;
         if let Some(row) = row {
             state.forget(row);
-            let sql = format!("{VERSIONS} WHERE m.status <> 4 AND m.row = ?1 ORDER BY v.number");
+            let sql = format!(
+                "{VERSIONS} {} WHERE m.status <> 4 AND m.row = ?1 ORDER BY v.number",
+                its_versions!()
+            );
             versions(conn, state, &sql, [row])?;
         }
     }
@@ -97,15 +100,10 @@ pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result
 
 /// What tells one past from another: a digest of the change that a state contains last.
 pub(super) fn mark(conn: &Connection, seq: u64) -> rusqlite::Result<[u8; 32]> {
-    let found = conn
-        .prepare_cached("SELECT at, data FROM outbox WHERE seq = ?1")?
-        .query_one([seq], |row| {
-            let mut hasher = Blake3::hasher();
-            hasher.update(row.get::<_, i64>(0)?.to_le_bytes());
-            Ok(*hasher.update(row.get_ref(1)?.as_bytes()?).finish().as_bytes())
-        })
-        .optional()?;
-    Ok(found.unwrap_or_default())
+    let Some((at, told)) = outbox::stored(conn, seq)? else { return Ok([0; 32]) };
+    let mut hasher = Blake3::hasher();
+    hasher.update(seq.to_le_bytes()).update(at.to_le_bytes());
+    Ok(*hasher.update(told).finish().as_bytes())
 }
 
 /// The model whose vectors the indexes are to hold; the first vector's until someone decides.
@@ -123,19 +121,13 @@ fn stored_dims(conn: &Connection, model: &str) -> rusqlite::Result<Option<usize>
         .optional()
 }
 
-fn last_change(conn: &Connection) -> rusqlite::Result<u64> {
-    conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM outbox")?.query_one([], |row| row.get(0))
-}
-
 fn changed_since(
     conn: &Connection,
     seq: u64,
 ) -> rusqlite::Result<(BTreeSet<MemoryId>, BTreeSet<ConversationId>)> {
     let (mut memories, mut talks) = (BTreeSet::new(), BTreeSet::new());
-    let mut statement = conn.prepare_cached("SELECT data FROM outbox WHERE seq > ?1")?;
-    let mut rows = statement.query([seq])?;
-    while let Some(row) = rows.next()? {
-        match json::<What>(row, 0)? {
+    for change in outbox::after(conn, seq, usize::MAX)? {
+        match change.what {
             What::Memory { memory, .. } | What::Erased { memory, .. } => {
                 memories.insert(memory);
             }

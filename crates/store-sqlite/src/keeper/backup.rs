@@ -90,7 +90,26 @@ fn pack(header: &Header, copy: &Path, to: &Path) -> Result<u64> {
         .map_err(Error::file(&fresh))?;
     std::fs::rename(&fresh, to).map_err(Error::file(to))?;
     open::sync_parent(to)?;
+    same(copy, to)?;
     Ok(size)
+}
+
+/// Reads what was written: it must be the copy that was found sound.
+fn same(copy: &Path, packed: &Path) -> Result<()> {
+    let (_, mut written) = unpack(packed)?;
+    let mut copy = std::io::BufReader::new(File::open(copy).map_err(Error::file(copy))?);
+    let (mut ours, mut theirs) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let count = copy.read(&mut ours).map_err(Error::file(packed))?;
+        if count == 0 {
+            break;
+        }
+        written.read_exact(&mut theirs[..count]).map_err(Error::file(packed))?;
+        if ours[..count] != theirs[..count] {
+            return Err(damaged("the disk gives back other bytes than were written"));
+        }
+    }
+    Ok(())
 }
 
 fn unpack(from: &Path) -> Result<(Header, File)> {

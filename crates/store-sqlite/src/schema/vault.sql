@@ -10,6 +10,7 @@ CREATE TABLE memory (
     id BLOB NOT NULL UNIQUE,
     head INTEGER NOT NULL,               -- number of the newest version
     head_row INTEGER NOT NULL,           -- its row in version
+    first_row INTEGER NOT NULL,          -- the row of the first version
     class INTEGER NOT NULL REFERENCES class (id),
     status INTEGER NOT NULL,             -- 0 active 1 candidate 2 quarantined 3 tombstoned 4 erased
     kind INTEGER NOT NULL,
@@ -44,9 +45,10 @@ CREATE TABLE version (
     tokens BLOB,                         -- what rebuilds its place in the indexes without a
     model TEXT,                          -- model: tokens and the static vector; NULL when it
     scale REAL,                          -- is not to be found
-    statics BLOB,
-    UNIQUE (memory, number)
+    statics BLOB
 );
+-- Most memories have one version, which `first_row` names: an index entry less to write for each.
+CREATE UNIQUE INDEX version_later ON version (memory, number) WHERE number > 1;
 
 CREATE TABLE relation (
     memory INTEGER NOT NULL REFERENCES memory (row),
@@ -123,9 +125,10 @@ CREATE TABLE audit (
     operation TEXT NOT NULL,
     agent TEXT,
     data TEXT NOT NULL,                  -- canonical JSON of the draft, exactly what was hashed
-    hash BLOB NOT NULL
+    hash BLOB NOT NULL,
+    change INTEGER NOT NULL,             -- how many changes were made by then
+    changes TEXT                         -- the outbox: what this commit changed, a JSON array; NULL when nothing
 );
 -- Memories an entry names without writing a version of them.
 CREATE TABLE audit_target (memory INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (memory, seq)) WITHOUT ROWID;
 CREATE TABLE checkpoint (seq INTEGER PRIMARY KEY, data TEXT NOT NULL);
-CREATE TABLE outbox (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL);

@@ -3,6 +3,8 @@
 use rusqlite::Connection;
 use yore_domain::Timestamp;
 
+use crate::select::its_versions;
+
 /// A version picked from its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
@@ -27,10 +29,15 @@ pub(crate) fn choose(
     as_of: Option<Timestamp>,
     valid_at: Option<Timestamp>,
 ) -> rusqlite::Result<Option<Chosen>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT row, class, status, data ->> '$.time.valid_from', data ->> '$.time.valid_to'
-         FROM version WHERE memory = ?1 AND recorded <= ?2 ORDER BY number DESC",
-    )?;
+    let mut statement = conn.prepare_cached(concat!(
+        "SELECT v.row, v.class, v.status, v.data ->> '$.time.valid_from',
+            v.data ->> '$.time.valid_to'
+         FROM memory m JOIN version v
+            ON ",
+        its_versions!(),
+        "
+         WHERE m.row = ?1 AND v.recorded <= ?2 ORDER BY v.number DESC"
+    ))?;
     let horizon = as_of.map_or(i64::MAX, Timestamp::micros);
     let mut rows = statement.query((memory, horizon))?;
     let mut standing = None;

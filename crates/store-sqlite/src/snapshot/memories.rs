@@ -8,7 +8,7 @@ use yore_domain::{MemoryId, Timestamp, VersionId};
 use super::walk::{Pager, Road, Step, walk};
 use super::{View, choose};
 use crate::indexes::{statement_number, status_code};
-use crate::select::{json, needs_value, status_passes, version_passes};
+use crate::select::{its_versions, json, needs_value, status_passes, version_passes};
 
 const ROAD: Road = Road {
     newest: "SELECT row, created, id, status, kind FROM memory
@@ -85,14 +85,16 @@ pub(super) fn as_of(
     at: Timestamp,
 ) -> rusqlite::Result<Option<Version>> {
     view.conn
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT m.class, v.class, v.data, m.id = ?1
              FROM (SELECT max(row) AS last FROM memory) t
              CROSS JOIN memory m
                 ON m.row = coalesce((SELECT row FROM memory WHERE id = ?1), 1 + ?3 % t.last)
-             JOIN version v ON v.memory = m.row
-             WHERE v.recorded <= ?2 ORDER BY v.number DESC LIMIT 1",
-        )?
+             JOIN version v ON ",
+            its_versions!(),
+            "
+             WHERE v.recorded <= ?2 ORDER BY v.number DESC LIMIT 1"
+        ))?
         .query_one((id.bytes(), at.micros(), instead(id)), |row| {
             Ok(visible_version(view, row)?.filter(|_| row.get(3) == Ok(true)))
         })
@@ -101,10 +103,13 @@ pub(super) fn as_of(
 }
 
 pub(super) fn history(view: &View<'_>, id: MemoryId) -> rusqlite::Result<Vec<Version>> {
-    let mut statement = view.conn.prepare_cached(
-        "SELECT m.class, v.class, v.data FROM memory m JOIN version v ON v.memory = m.row
-         WHERE m.id = ?1 ORDER BY v.number",
-    )?;
+    let mut statement = view.conn.prepare_cached(concat!(
+        "SELECT m.class, v.class, v.data FROM memory m JOIN version v
+            ON ",
+        its_versions!(),
+        "
+         WHERE m.id = ?1 ORDER BY v.number"
+    ))?;
     let rows = statement.query_map([id.bytes()], |row| visible_version(view, row))?;
     rows.filter_map(Result::transpose).collect()
 }

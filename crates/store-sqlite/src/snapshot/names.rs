@@ -7,19 +7,26 @@ use yore_domain::{ConversationId, MemoryId, VersionId};
 use yore_store::plan::AliasTarget;
 
 use super::View;
+use crate::select::its_versions;
+
+/// What a link to a named thing begins with.
+const ENTITY: &str = "entity:";
 
 pub(super) fn resolve(
     view: &View<'_>,
     namespace: &str,
     name: &str,
 ) -> rusqlite::Result<Option<AliasTarget>> {
-    let mut statement = view.conn.prepare_cached(
+    let mut statement = view.conn.prepare_cached(concat!(
         "SELECT a.kind, a.target, a.number, m.class, v.class, c.class FROM alias a
          LEFT JOIN memory m ON a.kind < 2 AND m.id = a.target
-         LEFT JOIN version v ON a.kind = 1 AND v.memory = m.row AND v.number = a.number
+         LEFT JOIN version v ON a.kind = 1 AND v.number = a.number
+            AND ",
+        its_versions!(),
+        "
          LEFT JOIN conversation c ON a.kind = 2 AND c.id = a.target
-         WHERE a.namespace = ?1 AND a.name = ?2",
-    )?;
+         WHERE a.namespace = ?1 AND a.name = ?2"
+    ))?;
     statement
         .query_one([namespace, name], |row| {
             let seen = |class: Option<u32>| class.is_some_and(|class| view.selection.has(class));
@@ -69,14 +76,16 @@ pub(super) fn related(view: &View<'_>, id: MemoryId) -> rusqlite::Result<Vec<Mem
         view.conn.prepare_cached("SELECT DISTINCT target FROM relation WHERE memory = ?1")?;
     let targets: Vec<String> =
         outgoing.query_map([row], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    for target in targets {
-        found.extend(named(view, &target)?);
+    for target in &targets {
+        found.extend(named(view, target)?);
     }
     let mut incoming = view.conn.prepare_cached(
         "SELECT m.id, m.class FROM relation r JOIN memory m ON m.row = r.memory
          WHERE r.target = ?1",
     )?;
-    for spelling in spellings(view, id, row)? {
+    // Whoever names the same thing is related, too.
+    let things = targets.into_iter().filter(|target| target.starts_with(ENTITY));
+    for spelling in spellings(view, id, row)?.into_iter().chain(things) {
         let mut rows = incoming.query([spelling])?;
         while let Some(row) = rows.next()? {
             if view.selection.has(row.get(1)?) {
@@ -92,7 +101,13 @@ pub(super) fn related(view: &View<'_>, id: MemoryId) -> rusqlite::Result<Vec<Mem
 fn spellings(view: &View<'_>, id: MemoryId, row: u64) -> rusqlite::Result<BTreeSet<String>> {
     let mut all: BTreeSet<String> = [id.to_string(), id.to_string().replace('-', "")].into();
     all.extend(aliases(view, id)?.into_iter().map(|(_, name)| name));
-    let mut statement = view.conn.prepare_cached("SELECT id FROM version WHERE memory = ?1")?;
+    let mut statement = view.conn.prepare_cached(concat!(
+        "SELECT v.id FROM memory m JOIN version v
+            ON ",
+        its_versions!(),
+        "
+         WHERE m.row = ?1"
+    ))?;
     let versions = statement.query_map([row], |row| row.get(0))?;
     for version in versions {
         all.insert(VersionId::from_bytes(version?).to_string());

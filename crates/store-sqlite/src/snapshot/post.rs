@@ -9,20 +9,11 @@ use yore_store::snapshot::{AuditQuery, Census};
 
 use super::View;
 use super::books::{all, one};
-use crate::select::json;
+use crate::outbox;
+use crate::select::{its_versions, json};
 
 pub(super) fn changes(view: &View<'_>, after: Seq, limit: usize) -> rusqlite::Result<Vec<Change>> {
-    let mut statement = view
-        .conn
-        .prepare_cached("SELECT seq, at, data FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
-    let rows = statement.query_map((after.0, limit), |row| {
-        Ok(Change {
-            seq: Seq(row.get(0)?),
-            at: Timestamp::from_micros(row.get(1)?),
-            what: json(row, 2)?,
-        })
-    })?;
-    rows.collect()
+    outbox::after(view.conn, after.0, limit)
 }
 
 pub(super) fn audit(view: &View<'_>, query: &AuditQuery) -> rusqlite::Result<Vec<Entry>> {
@@ -31,9 +22,15 @@ pub(super) fn audit(view: &View<'_>, query: &AuditQuery) -> rusqlite::Result<Vec
     let named = match query.memory {
         None => "?6 IS NULL",
         Some(_) => {
-            "a.seq IN (
+            concat!(
+                "a.seq IN (
                  SELECT t.seq FROM memory m JOIN audit_target t ON t.memory = m.row WHERE m.id = ?6
-                 UNION SELECT v.entry FROM memory m JOIN version v ON v.memory = m.row WHERE m.id = ?6)"
+                 UNION SELECT v.entry FROM memory m JOIN version v
+                     ON ",
+                its_versions!(),
+                "
+                     WHERE m.id = ?6)"
+            )
         }
     };
     let sql = format!(

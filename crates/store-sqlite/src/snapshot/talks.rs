@@ -1,9 +1,10 @@
 //! Conversations, their messages and attachments.
 
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{BlobHash, ConversationId, MessageId, Timestamp};
+use yore_store::snapshot::Extent;
 
 use super::View;
 use super::walk::{Pager, Road, walk};
@@ -62,6 +63,31 @@ pub(super) fn list(
         })
     })?;
     Ok(Page { items, next: pager.next() })
+}
+
+pub(super) fn extent(view: &View<'_>, id: ConversationId) -> rusqlite::Result<Option<Extent>> {
+    let found = extent_of(view.conn, id)?;
+    Ok(found.filter(|(class, _)| view.selection.has(*class)).map(|(_, extent)| extent))
+}
+
+/// The class of a conversation, and which messages it has.
+pub(crate) fn extent_of(
+    conn: &Connection,
+    id: ConversationId,
+) -> rusqlite::Result<Option<(u32, Extent)>> {
+    conn.prepare_cached(
+        // Most messages do not hold the words at all, so their JSON is not read.
+        "SELECT c.class, count(m.row), coalesce(max(m.row), 0),
+             coalesce(sum(instr(m.data, '\"off_path\":true') > 0
+                 AND coalesce(json_extract(m.data, '$.off_path'), 0)), 0)
+         FROM conversation c LEFT JOIN message m ON m.conversation = c.row
+         WHERE c.id = ?1 GROUP BY c.row",
+    )?
+    .query_one([id.bytes()], |row| {
+        let extent = Extent { messages: row.get(1)?, last: row.get(2)?, off_path: row.get(3)? };
+        Ok((row.get(0)?, extent))
+    })
+    .optional()
 }
 
 pub(super) fn messages(

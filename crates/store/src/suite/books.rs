@@ -30,6 +30,7 @@ fn hold(scene: &Scene<'_>, agent: Option<&str>) -> Hold {
             reason: None,
         },
         reason: HoldReason::Requested,
+        reasoning: None,
         diff: Vec::new(),
         judged: Vec::new(),
         agent: agent.map(Into::into),
@@ -42,6 +43,8 @@ fn hold(scene: &Scene<'_>, agent: Option<&str>) -> Hold {
         decided: None,
         note: None,
         outcome: None,
+        cluster: None,
+        learned: None,
     }
 }
 
@@ -109,18 +112,7 @@ pub async fn grants_and_tokens_move_the_epoch(scene: &Scene<'_>) {
     plan.preconditions.push(Precondition::GrantEpoch(epochs.grants));
     assert!(matches!(scene.run(plan).await, Err(CommitError::Stale(_))));
 
-    let rule = |name: &str| Rule {
-        name: name.into(),
-        action: RuleAction::Hold,
-        operations: Vec::new(),
-        agent: None,
-        source: None,
-        kind: None,
-        label: None,
-        from_sensitivity: None,
-        words: Vec::new(),
-        learned: false,
-    };
+    let rule = |name: &str| Rule::new(name, RuleAction::Hold);
     scene.commit(vec![Write::Rule(Box::new(rule("b"))), Write::Rule(Box::new(rule("a")))]).await;
     let stricter = Rule { action: RuleAction::Refuse, ..rule("b") };
     scene.commit(vec![Write::Rule(Box::new(stricter.clone()))]).await;

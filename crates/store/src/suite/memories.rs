@@ -264,6 +264,20 @@ pub async fn names_and_links_are_followed(scene: &Scene<'_>) {
     assert_eq!(names, [(String::new(), "ada".to_owned())]);
     assert_eq!(view.related(first.memory).await.unwrap(), [second.memory]);
     assert_eq!(view.related(second.memory).await.unwrap(), [first.memory]);
+    drop(view);
+    let mut about = Vec::new();
+    for (text, target) in [
+        ("she was born in 1815", "entity:Ada"),
+        ("so was Boole", "entity:Boole"),
+        ("Ada!", "entity:Ada"),
+    ] {
+        let mut draft = Draft::text(text);
+        draft.content.relations = vec![Relation { kind: "about".into(), target: target.into() }];
+        about.push(scene.remember(draft).await.memory);
+    }
+    let view = scene.look().await;
+    assert_eq!(view.related(about[0]).await.unwrap(), [about[2]], "both are about one thing");
+    assert_eq!(view.related(about[1]).await.unwrap(), []);
 }
 
 /// Use, outcomes, demotion and legal holds change a memory without a new version.

@@ -10,6 +10,8 @@ use yore_domain::query::{Corpus, Filter, PageRequest};
 use yore_domain::{BlobHash, ConversationId, MessageId};
 
 use super::{Scene, gather, grant, indexing};
+use crate::plan::{AliasTarget, Grave};
+use crate::snapshot::Buried;
 use crate::{CommitError, Precondition, Write};
 
 /// Makes and commits an empty conversation.
@@ -140,6 +142,21 @@ pub async fn attachments_follow_their_messages(scene: &Scene<'_>) {
     assert_eq!(seen.messages(talk.id, 0, 10).await.unwrap().len(), 1);
     let any = Filter::default();
     assert_eq!(gather(&*seen, "see this", Corpus::Messages, &any, scene.tick()).await.len(), 1);
+
+    // What no message names yet waits for its message, whatever is erased beside it.
+    let bytes = b"on its way".to_vec();
+    let (waiting, complete) = (BlobHash::of(&bytes), Some(bytes.len() as u64));
+    scene.commit(vec![Write::BlobChunk { blob: waiting, number: 0, bytes, complete }]).await;
+    scene.commit(vec![Write::EraseConversation(talk.id)]).await;
+    let later = self::talk(scene, "claude").await;
+    picture.id = MessageId::random();
+    picture.attachments[0].blob = Some(waiting);
+    scene.commit(vec![saying(later.id, &picture)]).await;
+    let view = scene.look().await;
+    assert_eq!(
+        (view.blob(waiting).await.unwrap(), view.blob(blob).await.unwrap()),
+        (complete, None)
+    );
 }
 
 /// Erased messages and conversations are gone from lists and searches.
@@ -155,8 +172,29 @@ pub async fn what_was_said_can_be_erased(scene: &Scene<'_>) {
     let found = gather(&*view, "marzipan", Corpus::Messages, &any, scene.tick()).await;
     assert_eq!(found.len(), 1);
 
+    let id = talk.id.to_string();
+    let buried = Buried { whole: false, messages: vec![first.id] };
+    assert_eq!(view.buried("", &id).await.unwrap(), buried);
+    let scribe = AliasTarget::Conversation(talk.id);
+    let named = |namespace: &str, name: &str| Write::Alias {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        target: scribe,
+        instead_of: None,
+    };
+    let chosen = ConversationId::random().to_string();
+    scene.commit(vec![named("scribe", &chosen), named("", "the marzipan talk")]).await;
     scene.commit(vec![Write::EraseConversation(talk.id)]).await;
     let view = scene.look().await;
+    for (namespace, name, whole) in
+        [("", id.as_str(), true), ("scribe", &chosen, true), ("", "the marzipan talk", false)]
+    {
+        let buried = view.buried(namespace, name).await.unwrap();
+        assert_eq!(buried.whole, whole, "ids are kept, words are not: {namespace} {name}");
+    }
+    let graves = view.graves().await.unwrap();
+    let graves: Vec<Grave> = graves.into_iter().map(|(grave, _)| grave).collect();
+    assert_eq!(graves, [Grave::Message(talk.id, first.id), Grave::Conversation(talk.id)]);
     assert_eq!(view.conversation(talk.id).await.unwrap(), None);
     assert!(view.messages(talk.id, 0, 10).await.unwrap().is_empty());
     let found = gather(&*view, "marzipan", Corpus::Messages, &any, scene.tick()).await;

@@ -26,16 +26,16 @@ pub(super) enum Stored {
 /// it is comes back with the reason.
 pub(super) async fn store(
     session: &mut Session<'_>,
-    blob: Blob,
+    blob: &Blob,
 ) -> Result<std::result::Result<Stored, String>> {
     if session.client().attachment(blob.hash).await.is_ok() {
         return Ok(Ok(Stored::Before));
     }
-    let sent = match send(session, &blob).await {
+    let sent = match send(session, blob).await {
         Err(yore_client::Error::Unreachable { .. }) => {
             // The process that served the vault may have ended: this finds the next one.
             session.call::<api::Whoami>(Nothing {}).await?;
-            send(session, &blob).await
+            send(session, blob).await
         }
         sent => sent,
     };

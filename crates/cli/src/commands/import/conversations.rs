@@ -2,7 +2,6 @@
 //! a time, and sent in batches.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -17,12 +16,12 @@ use yore_domain::conversation::{Conversation, Message};
 use yore_domain::memory::{Status, Version};
 use yore_domain::{BlobHash, ConversationId, MemoryId, Timestamp};
 
-use super::{Args, BATCH, BATCH_BYTES, Sum, attachments};
+use super::{Args, BATCH, BATCH_BYTES, Choice, Sum, attachments};
 use crate::app::{App, Session};
 use crate::failure::{Failure, Result};
 use crate::output::{Table, cell};
-use crate::progress;
 use crate::source::{self, Skipped};
+use crate::{password, progress};
 
 /// Conversations that wait between the reader and the vault.
 const WAITING: usize = 2;
@@ -72,17 +71,25 @@ pub(super) fn are_in(path: &Path) -> bool {
     })
 }
 
+/// Whether some platform's connector knows something in a file.
+pub(super) fn are_exported(path: &Path) -> bool {
+    let Ok(source) = Source::open(&[path.to_owned()], Limits::default()) else { return false };
+    source.files().iter().any(|file| connector::detect(file).is_some_and(|name| name != "notes"))
+}
+
 /// Takes in everything.
 pub(super) async fn run(
     app: &App,
     session: &mut Session<'_>,
     args: &Args,
     paths: &[PathBuf],
+    choice: &Choice,
     sum: &mut Sum,
 ) -> Result {
     let source = Source::open(paths, Limits::default())
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let source = if source.is_sealed() { source.with_password(password()?) } else { source };
+    let source =
+        if source.is_sealed() { source.with_password(password::for_reading()?) } else { source };
     // An archive has the memories that were drawn from its conversations.
     let restored = source.files().iter().all(|file| connector::detect(file) == Some("omp"));
     let bar = progress::through_bytes(&app.out, source.total(), "importing");
@@ -98,6 +105,7 @@ pub(super) async fn run(
         dry_run: if args.dry_run { DryRun::Yes } else { DryRun::No },
         draws: !args.no_proposals && !restored,
         now: app.out.now,
+        choice,
         bar,
         sum,
         exports: Exports::default(),
@@ -106,6 +114,7 @@ pub(super) async fn run(
         names: HashMap::new(),
         here: HashSet::new(),
         stored: HashMap::new(),
+        unsure: Vec::new(),
         proposals: Vec::new(),
         drawn: HashSet::new(),
     };
@@ -127,21 +136,6 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The password of an archive: from the environment for programs, from the terminal for people.
-fn password() -> Result<String> {
-    let nobody = || {
-        Failure::usage("the archive has a password, and there is no terminal to ask at")
-            .hint("give it in YORE_ARCHIVE_PASSWORD, or run the command at a terminal")
-    };
-    match std::env::var("YORE_ARCHIVE_PASSWORD") {
-        Ok(password) if !password.is_empty() => Ok(password),
-        Ok(_) | Err(_) if std::io::stderr().is_terminal() => {
-            rpassword::prompt_password("password of the archive: ").map_err(|_| nobody())
-        }
-        Ok(_) | Err(_) => Err(nobody()),
-    }
-}
-
 fn skipped(skip: &Skip) -> Skipped {
     let item = match &skip.what {
         Some(what) => format!("{}: {what}", skip.path),
@@ -156,6 +150,7 @@ struct Tray<'a> {
     /// Whether memories are drawn from what was said.
     draws: bool,
     now: Timestamp,
+    choice: &'a Choice,
     bar: ProgressBar,
     sum: &'a mut Sum,
     exports: Exports,
@@ -167,19 +162,26 @@ struct Tray<'a> {
     here: HashSet<ConversationId>,
     /// Attachments that were looked at, and whether the vault has them.
     stored: HashMap<BlobHash, bool>,
+    /// Attachments that the vault had before the batch names them.
+    unsure: Vec<Blob>,
     proposals: Vec<Proposal>,
     drawn: HashSet<MemoryId>,
 }
 
 impl Tray<'_> {
     async fn talk(&mut self, session: &mut Session<'_>, talk: Talk) -> Result {
+        if !self.chosen(&talk) {
+            self.sum.left_out += 1;
+            return Ok(());
+        }
         self.found();
         let drawn = if self.draws { yore_archive::proposals(&talk) } else { Vec::new() };
         let Talk { head, mut messages, blobs } = talk;
         let title = head.title.as_deref().unwrap_or("without a title");
         let name = format!("{} conversation \"{title}\"", head.platform);
+        let mut known = Vec::new();
         for blob in blobs {
-            self.attach(session, blob, &name).await?;
+            known.extend(self.attach(session, blob, &name).await?);
         }
         self.unname(&mut messages);
         let mut parts = parts(messages);
@@ -193,8 +195,11 @@ impl Tray<'_> {
             self.names.insert(head.id.to_string(), name);
             self.batch.push(Item::Conversation { conversation: Box::new(head), messages });
             self.bytes += bytes;
+            self.unsure.append(&mut known);
         } else {
             self.long(session, &head, parts, name).await?;
+            self.unsure.append(&mut known);
+            self.ensure(session).await?;
         }
         for note in drawn {
             // The same words are one proposal, wherever they were said.
@@ -218,18 +223,24 @@ impl Tray<'_> {
         self.send(session).await?;
         self.names.insert(head.id.to_string(), name);
         let mut done: Vec<Imported> = Vec::new();
+        let before = self.sum.duplicates;
         for (messages, _) in parts {
             let item = Item::Conversation { conversation: Box::new(head.clone()), messages };
-            done.push(self.taken(session, vec![item]).await?);
+            let items = self.unknown(session, vec![item]).await?;
+            done.push(self.taken(session, items).await?);
         }
+        // Its parts count as one.
+        self.sum.duplicates = before;
         let rejected: Vec<_> = done.iter().flat_map(|done| done.rejected.clone()).take(1).collect();
         let whole = Imported {
             imported: done.first().map_or(0, |first| first.imported),
             merged: done.iter().map(|done| done.imported + done.merged).sum(),
+            erased: done.iter().map(|done| done.erased).sum(),
             ..Imported::default()
         };
         let whole = match (rejected.is_empty(), whole.imported, whole.merged) {
             (false, ..) => Imported { rejected, ..Imported::default() },
+            (true, 0, 0) if whole.erased > 0 => Imported { erased: 1, ..Imported::default() },
             (true, 1.., _) => Imported { imported: 1, ..Imported::default() },
             (true, 0, 1..) => Imported { merged: 1, ..Imported::default() },
             (true, 0, 0) => Imported { duplicates: 1, ..Imported::default() },
@@ -238,7 +249,22 @@ impl Tray<'_> {
         Ok(())
     }
 
+    fn chosen(&self, talk: &Talk) -> bool {
+        let times: Vec<Timestamp> = talk.messages.iter().map(|message| message.at).collect();
+        self.choice.conversation.is_none_or(|wanted| wanted == talk.head.id)
+            && self.choice.takes(Some(&talk.head.platform), &talk.head.tags, &times)
+    }
+
     async fn note(&mut self, session: &mut Session<'_>, note: Note) -> Result {
+        let content = &note.draft.content;
+        let made = note.versions.first().map(|first| first.time.created);
+        let times: Vec<Timestamp> = made.or(note.draft.time.created).into_iter().collect();
+        let platform = content.provenance.provider.as_deref();
+        if self.choice.conversation.is_some() || !self.choice.takes(platform, &content.tags, &times)
+        {
+            self.sum.left_out += 1;
+            return Ok(());
+        }
         self.found();
         if note.standing == Standing::Proposed && note.active {
             if self.drawn.insert(note.id) {
@@ -248,18 +274,25 @@ impl Tray<'_> {
             }
             return Ok(());
         }
-        let Note { id, draft, active, .. } = note;
-        let mut version = Version::first(id, draft, self.now, None);
-        if !active {
-            version.status = Status::Tombstoned;
-        }
+        let Note { id, draft, active, versions, .. } = note;
+        let versions = if versions.is_empty() {
+            let mut version = Version::first(id, draft, self.now, None);
+            if !active {
+                version.status = Status::Tombstoned;
+            }
+            vec![version]
+        } else {
+            versions
+        };
         if self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES {
             self.send(session).await?;
         }
-        let text = &version.content.body.text;
-        self.bytes += 2 * text.len() + 2000;
-        self.names.insert(id.to_string(), called(text));
-        self.batch.push(Item::Memory { versions: vec![version] });
+        let texts = versions.iter().map(|version| &version.content.body.text);
+        self.bytes += texts.map(|text| 2 * text.len() + 2000).sum::<usize>();
+        if let Some(last) = versions.last() {
+            self.names.insert(id.to_string(), called(&last.content.body.text));
+        }
+        self.batch.push(Item::Memory { versions });
         Ok(())
     }
 
@@ -278,18 +311,28 @@ impl Tray<'_> {
         Ok(())
     }
 
-    /// Stores an attachment, unless the vault has it.
-    async fn attach(&mut self, session: &mut Session<'_>, blob: Blob, talk: &str) -> Result {
+    /// Stores an attachment, unless the vault has it: then it comes back, for whatever named it
+    /// may be erased before its new message is in.
+    async fn attach(
+        &mut self,
+        session: &mut Session<'_>,
+        blob: Blob,
+        talk: &str,
+    ) -> Result<Option<Blob>> {
         let hash = blob.hash;
         if self.stored.contains_key(&hash) || self.dry_run == DryRun::Yes {
-            return Ok(());
+            return Ok(None);
         }
-        let stored = match attachments::store(session, blob).await? {
+        let mut known = None;
+        let stored = match attachments::store(session, &blob).await? {
             Ok(attachments::Stored::Now) => {
                 self.exports.stored_attachments += 1;
                 true
             }
-            Ok(attachments::Stored::Before) => true,
+            Ok(attachments::Stored::Before) => {
+                known = Some(blob);
+                true
+            }
             Err(reason) => {
                 let item = format!("an attachment of the {talk}");
                 self.sum.skipped.push(Skipped { item, reason });
@@ -297,6 +340,16 @@ impl Tray<'_> {
             }
         };
         self.stored.insert(hash, stored);
+        Ok(known)
+    }
+
+    /// Stores again what was there before a message named it and is gone since.
+    async fn ensure(&mut self, session: &mut Session<'_>) -> Result {
+        for blob in std::mem::take(&mut self.unsure) {
+            if let Ok(attachments::Stored::Now) = attachments::store(session, &blob).await? {
+                self.exports.stored_attachments += 1;
+            }
+        }
         Ok(())
     }
 
@@ -318,10 +371,14 @@ impl Tray<'_> {
     async fn send(&mut self, session: &mut Session<'_>) -> Result {
         self.bytes = 0;
         self.here.clear();
-        if !self.batch.is_empty() {
-            let items = std::mem::take(&mut self.batch);
+        let items = std::mem::take(&mut self.batch);
+        let items = self.unknown(session, items).await?;
+        if items.is_empty() {
+            self.unsure.clear();
+        } else {
             let done = self.taken(session, items).await?;
             self.count(done);
+            self.ensure(session).await?;
         }
         while !self.proposals.is_empty() {
             let rest = self.proposals.split_off(self.proposals.len().min(BATCH));
@@ -336,18 +393,43 @@ impl Tray<'_> {
         Ok(())
     }
 
+    /// Leaves out the conversations that came in before exactly as they are.
+    async fn unknown(&mut self, session: &mut Session<'_>, items: Vec<Item>) -> Result<Vec<Item>> {
+        let fingerprints: Vec<String> = items.iter().filter_map(fingerprint).collect();
+        if fingerprints.is_empty() {
+            return Ok(items);
+        }
+        let request = input::KnownImports { fingerprints };
+        let known = session.call::<api::KnownImports>(request).await.map_err(stopped)?;
+        let mut known = known.into_iter();
+        let mut left = Vec::with_capacity(items.len());
+        for item in items {
+            let is_talk = matches!(item, Item::Conversation { .. });
+            if is_talk && known.next().unwrap_or(false) {
+                self.sum.duplicates += 1;
+            } else {
+                left.push(item);
+            }
+        }
+        Ok(left)
+    }
+
     /// Sends items. Where they are too much for one request they go one by one, and one that is
     /// too large by itself is turned down.
     async fn taken(&self, session: &mut Session<'_>, items: Vec<Item>) -> Result<Imported> {
         let mut sum = Imported::default();
         let mut waiting = vec![items];
         while let Some(items) = waiting.pop() {
+            if items.is_empty() {
+                continue;
+            }
             let request = input::Import { items: items.clone(), dry_run: self.dry_run };
             match session.change::<api::Import>(request).await {
                 Ok(done) => {
                     sum.imported += done.imported;
                     sum.merged += done.merged;
                     sum.duplicates += done.duplicates;
+                    sum.erased += done.erased;
                     sum.held += done.held;
                     sum.rejected.extend(done.rejected);
                 }
@@ -368,6 +450,7 @@ impl Tray<'_> {
         self.sum.imported += done.imported as u64;
         self.sum.merged += done.merged as u64;
         self.sum.duplicates += done.duplicates as u64;
+        self.sum.erased += done.erased as u64;
         self.sum.held += done.held as u64;
         self.reject(done.rejected);
     }
@@ -377,6 +460,16 @@ impl Tray<'_> {
             let item = self.names.get(&id).cloned().unwrap_or(id);
             self.sum.rejected.push(Skipped { item, reason });
         }
+    }
+}
+
+/// The fingerprint of a conversation; nothing else has one.
+fn fingerprint(item: &Item) -> Option<String> {
+    match item {
+        Item::Conversation { conversation, messages } => {
+            Some(api::fingerprint(conversation, messages))
+        }
+        Item::Memory { .. } | Item::Profile(_) => None,
     }
 }
 

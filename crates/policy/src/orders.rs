@@ -45,7 +45,7 @@ const REACH: usize = 6;
 
 /// Whether a text gives orders.
 #[must_use]
-pub(crate) fn directs(text: &str) -> bool {
+pub fn directs(text: &str) -> bool {
     let text = text.to_lowercase();
     let words: Vec<&str> = text
         .split(|letter: char| !(letter.is_alphanumeric() || letter == '-' || letter == '_'))

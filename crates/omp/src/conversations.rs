@@ -1,0 +1,252 @@
+//! Conversations: made, read, listed, appended to, renamed and removed.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use yore_domain::grant::Verb;
+use yore_domain::query::{Order, PageRequest};
+use yore_domain::{ConversationId, Error, MessageId};
+use yore_engine::{Amendment, Call, Talk};
+
+use crate::condition::Expected;
+use crate::error::{Refusal, Result};
+use crate::map::{self, Object, Sent};
+use crate::routes::{Asking, Sheet};
+use crate::{NAME, Omp, flags};
+
+/// A conversation that was sent, as it is stored now.
+pub(crate) struct Made {
+    pub(crate) id: ConversationId,
+    /// Whether it is new.
+    pub(crate) begun: bool,
+    pub(crate) tag: String,
+    pub(crate) body: Object,
+}
+
+impl Omp {
+    /// Stores a conversation. One that is there is a conflict, unless the caller wants what is
+    /// new in it to be added.
+    pub(crate) async fn create_conversation(
+        &self,
+        asking: &Asking,
+        object: Object,
+    ) -> Result<Made> {
+        let Asking { call, params, links, .. } = asking;
+        let (head, sent) = map::conversation(object, links, asking.ids()?)?;
+        let merge = params.flag("merge")?.unwrap_or(false);
+        let messages = self.stored(call, sent).await?;
+        let known = match merge {
+            true => there(self.engine.say(call, head.id, messages.clone()).await)?.is_some(),
+            false => false,
+        };
+        let id = match known {
+            true => head.id,
+            false => self.engine.begin(call, head, messages).await?,
+        };
+        let made = match seen(self.engine.talk(call, id).await)? {
+            Some(talk) => {
+                let (id, tag) = (talk.head.id, talk.tag());
+                Made { id, begun: !known, tag, body: map::conversation_out(talk, links) }
+            }
+            None => Made { id, begun: !known, tag: String::new(), body: map::only_id(id) },
+        };
+        Ok(made)
+    }
+
+    pub(crate) async fn conversation(&self, asking: &Asking, id: &str) -> Result<(String, Object)> {
+        let talk = self.engine.talk(&asking.call, map::conversation_id(id)?).await?;
+        Ok((talk.tag(), map::conversation_out(talk, &asking.links)))
+    }
+
+    pub(crate) async fn conversations(&self, asking: &Asking) -> Result<Sheet> {
+        let Asking { call, params, links, .. } = asking;
+        let filter = params.filter()?;
+        let whole = params.words("include").iter().any(|word| word == "messages");
+        let identity = self.engine.identify(call, Verb::Read).await?;
+        let roll = self.roll(&identity, format!("conversations {}", json!(filter)));
+        let page = PageRequest {
+            limit: params.limit()?,
+            after: params.one("cursor").map(|cursor| roll.position(cursor)).transpose()?,
+            offset: 0,
+            order: Order::NewestFirst,
+        };
+        let found = self.engine.talks(call, filter, page).await?;
+        let mut data = Vec::with_capacity(found.items.len());
+        for listed in &found.items {
+            data.push(match whole {
+                true => {
+                    let talk: Talk = self.engine.talk(call, listed.head.id).await?;
+                    map::conversation_out(talk, links)
+                }
+                false => map::listed_out(listed),
+            });
+        }
+        Ok(Sheet { data, next: found.next.map(|position| roll.at(position)) })
+    }
+
+    /// Changes title, tags, summary and members of others. What was said, by whom and where
+    /// cannot be changed.
+    pub(crate) async fn patch_conversation(
+        &self,
+        asking: &Asking,
+        id: &str,
+        change: Object,
+        expected: &Expected,
+    ) -> Result<(String, Object)> {
+        let call = &asking.call;
+        let id = map::conversation_id(id)?;
+        let amendment = amendment(change)?;
+        self.engine
+            .amend_conversation(NAME, call, id, amendment, expected.tags())
+            .await
+            .map_err(|error| Refusal::from(error).unless_matched(expected.stated()))?;
+        let talk = self.engine.talk(call, id).await?;
+        Ok((talk.tag(), map::conversation_out(talk, &asking.links)))
+    }
+
+    pub(crate) async fn delete_conversation(
+        &self,
+        asking: &Asking,
+        id: &str,
+        expected: &Expected,
+    ) -> Result<Value> {
+        let call = &asking.call;
+        let id = map::conversation_id(id)?;
+        if asking.dry_run()? {
+            let (_, messages) = self.engine.conversation(call, id).await?;
+            return Ok(json!({"deleted": false, "scope": scope(1, messages)}));
+        }
+        let erased = self.engine.erase_conversation(call, id, expected.tags()).await;
+        let messages =
+            erased.map_err(|error| Refusal::from(error).unless_matched(expected.stated()))?;
+        Ok(json!({"deleted": true, "scope": scope(1, messages)}))
+    }
+
+    /// Adds messages; those that are there stay as they are.
+    pub(crate) async fn append(&self, asking: &Asking, id: &str, messages: Value) -> Result<Value> {
+        let Asking { call, links, .. } = asking;
+        let id = map::conversation_id(id)?;
+        let (head, _) = self.engine.conversation(call, id).await?;
+        let sent = map::messages(messages, &head, links, asking.ids()?)?;
+        let messages = self.stored(call, sent).await?;
+        let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
+        let said = self.engine.say(call, id, messages).await?;
+        Ok(json!({
+            "conversation_id": head.id,
+            "message_ids": ids,
+            "appended": said.appended,
+            "skipped": said.duplicates,
+            "conflicts": said.conflicts,
+        }))
+    }
+
+    pub(crate) async fn message(&self, asking: &Asking, id: &str, message: &str) -> Result<Object> {
+        let (id, message) = (map::conversation_id(id)?, message_id(message)?);
+        let found = self.engine.message(&asking.call, id, message).await?;
+        Ok(map::message_out(&found, &asking.links))
+    }
+
+    pub(crate) async fn delete_message(
+        &self,
+        asking: &Asking,
+        id: &str,
+        message: &str,
+    ) -> Result<Value> {
+        let (id, message) = (map::conversation_id(id)?, message_id(message)?);
+        if asking.dry_run()? {
+            self.engine.message(&asking.call, id, message).await?;
+            return Ok(json!({"deleted": false, "scope": scope(0, 1)}));
+        }
+        self.engine.erase_message(&asking.call, id, message).await?;
+        Ok(json!({"deleted": true, "scope": scope(0, 1)}))
+    }
+
+    /// Stores the bytes that came with messages, so that the messages may name them.
+    async fn stored(
+        &self,
+        call: &Call,
+        sent: Sent,
+    ) -> Result<Vec<yore_domain::conversation::Message>> {
+        // A later upload under the first one's operation id would be taken for a retry.
+        let call = Call { operation: None, ..call.clone() };
+        for bytes in sent.attached {
+            self.engine.attach(&call, bytes).await?;
+        }
+        Ok(sent.messages)
+    }
+}
+
+/// How much a deletion takes.
+pub(crate) fn scope(conversations: u64, messages: u64) -> Value {
+    json!({"conversations": conversations, "messages": messages})
+}
+
+fn message_id(text: &str) -> Result<MessageId> {
+    text.parse().map_err(|_| Error::NotFound.into())
+}
+
+/// What is there, or nothing; other failures stay failures.
+pub(crate) fn there<T>(found: yore_domain::Result<T>) -> yore_domain::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the caller may see of what it wrote; nothing where it may only write.
+pub(crate) fn seen<T>(found: yore_domain::Result<T>) -> yore_domain::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Forbidden { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a merge patch.
+fn amendment(change: Object) -> Result<Amendment> {
+    flags::check(&change)?;
+    let mut amendment = Amendment::default();
+    let mut members = BTreeMap::new();
+    for (name, value) in change {
+        match (name.as_str(), value) {
+            ("title", value) => amendment.title = Some(text(&name, value)?),
+            ("summary", value) => amendment.summary = Some(text(&name, value)?),
+            ("tags", Value::Null) => amendment.tags = Some(Vec::new()),
+            ("tags", value) => amendment.tags = Some(texts(&name, value)?),
+            ("x_regulatory_hold", _) => {
+                return Err(Refusal::invalid(&name, "is set by /admin/holds"));
+            }
+            ("model" | "platform" | "messages", _) => {
+                let reason = format!("{name} cannot be changed once it is stored");
+                return Err(Refusal::new(403, "forbidden", reason).with("reason", "immutable"));
+            }
+            (_, Value::Null) if name.starts_with("x_") => {
+                members.insert(name, None);
+            }
+            (_, value) if name.starts_with("x_") && name != "x_yore" => {
+                members.insert(name, Some(value));
+            }
+            (_, _) => {
+                return Err(Refusal::invalid(&name, "cannot be changed; title, tags, summary can"));
+            }
+        }
+    }
+    amendment.members = members;
+    Ok(amendment)
+}
+
+fn text(name: &str, value: Value) -> Result<Option<String>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(Refusal::invalid(name, "must be a text"))
+        }
+    }
+}
+
+/// Reads a list of texts.
+pub(crate) fn texts(name: &str, value: Value) -> Result<Vec<String>> {
+    serde_json::from_value(value).map_err(|_| Refusal::invalid(name, "must be a list of texts"))
+}

@@ -1,0 +1,103 @@
+//! The Open Memory Protocol 2.0: conversations and memories over REST.
+//!
+//! A conversation is kept as it was said; a memory record is the head of one memory. This crate
+//! reads and writes the protocol's documents by the archive's own mapping (`map`), answers its
+//! routes at the specification's root paths and under `/omp/v2` ([`routes`]), and says in
+//! `/.well-known/omp` what the running server does.
+//!
+//! Nothing here decides who may do what: every route is one operation of the engine, and the
+//! scopes of the protocol are names for the verbs of a grant (`scope`). Start at [`routes`], then
+//! `conversations.rs` and `memories.rs`.
+
+mod accept;
+mod admin;
+mod backup;
+mod changes;
+mod condition;
+mod conversations;
+mod cursor;
+mod deletions;
+mod discovery;
+mod error;
+mod flags;
+mod links;
+mod map;
+mod memories;
+mod multipart;
+mod params;
+mod range;
+mod restore;
+mod routes;
+mod running;
+mod scope;
+mod search;
+mod spool;
+mod upload;
+
+use std::path::PathBuf;
+
+use yore_engine::Engine;
+
+use error::Result;
+use running::Running;
+use spool::Spool;
+
+pub use error::Refusal;
+pub use routes::{PATHS, PREFIXES, routes};
+
+/// What the audit chain and carriers call this protocol.
+pub const NAME: &str = "omp";
+/// The version that is spoken.
+pub const VERSION: &str = "2.0";
+
+/// What the operator decides.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether requests in clear text are answered. The protocol forbids it, so the server then
+    /// claims no level of conformance.
+    pub clear_text: bool,
+    /// Where the server is reached over TLS, for those who come in clear text.
+    pub tls_at: Option<String>,
+    /// Whether a change must say which state it is about.
+    pub require_if_match: bool,
+    /// Where archives wait to be fetched or read. Absent means that there are no backups.
+    pub spool: Option<PathBuf>,
+    /// Bytes of an archive that is brought in.
+    pub archive_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clear_text: false,
+            tls_at: None,
+            require_if_match: false,
+            spool: None,
+            archive_bytes: 10 << 30,
+        }
+    }
+}
+
+/// The protocol over one engine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Omp {
+    engine: Engine,
+    options: Options,
+    running: Running,
+}
+
+impl Omp {
+    /// Speaks the protocol for an engine.
+    #[must_use]
+    pub fn new(engine: Engine, options: Options) -> Self {
+        Self { engine, options, running: Running::default() }
+    }
+
+    /// Where archives wait.
+    pub(crate) fn spool(&self) -> Result<Spool> {
+        match &self.options.spool {
+            Some(directory) => Ok(Spool::new(directory)),
+            None => Err(Refusal::new(404, "not_found", "this server keeps no archives")),
+        }
+    }
+}

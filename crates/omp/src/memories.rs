@@ -1,0 +1,255 @@
+//! Memory records: made, read, listed, adjusted and removed.
+
+use serde_json::{Value, json};
+use yore_archive::omp::memory_from;
+use yore_domain::grant::Verb;
+use yore_domain::kind::Facet;
+use yore_domain::memory::{Body, Memory, Status};
+use yore_domain::mutation::{Depth, MergeStrategy, Mutation, Patch};
+use yore_domain::query::{Order, PageRequest};
+use yore_domain::{Error, MemoryId, Timestamp};
+use yore_engine::{Call, Reference, Wish};
+
+use crate::condition::Expected;
+use crate::conversations::{seen, texts};
+use crate::error::{Refusal, Result};
+use crate::map::{self, Object};
+use crate::routes::{Asking, Sheet};
+use crate::{NAME, Omp, flags};
+
+/// What is kept and shown, whether it holds or not.
+const KEPT: [Status; 4] =
+    [Status::Active, Status::Candidate, Status::Quarantined, Status::Tombstoned];
+/// What is kept and no longer holds.
+const INACTIVE: [Status; 2] = [Status::Quarantined, Status::Tombstoned];
+
+impl Omp {
+    /// Stores a record under its own id. One that supersedes another takes its place, unless a
+    /// third took it before.
+    pub(crate) async fn create_memory(
+        &self,
+        asking: &Asking,
+        object: Object,
+    ) -> Result<(MemoryId, String, Object)> {
+        let call = &asking.call;
+        flags::check(&object)?;
+        let superseded = self.superseded(call, &object).await?;
+        let note = memory_from(object)?;
+        let remember = Mutation::Remember { draft: Box::new(note.draft), id: Some(note.id) };
+        let done = self.engine.mutate_as(NAME, call, remember, Wish::default()).await?;
+        let id = done.memories.first().map_or(note.id, |head| head.memory);
+        // What follows is another change than the one a client's operation id names.
+        let call = &Call { operation: None, ..call.clone() };
+        if let Some(before) = superseded {
+            self.supersede(call, id, before).await?;
+        }
+        if !note.active {
+            self.set_active(call, id, false).await?;
+        }
+        Ok(match seen(self.engine.get(call, Reference::Memory(id)).await)? {
+            Some(memory) => (id, tag(&memory), map::memory_out(&memory)),
+            None => (id, String::new(), map::only_id(id)),
+        })
+    }
+
+    /// The record that a new one supersedes, if it is here. Who comes second is told who won.
+    async fn superseded(&self, call: &Call, object: &Object) -> Result<Option<MemoryId>> {
+        let named = object.get("supersedes").and_then(Value::as_str);
+        let Some(id) = named.and_then(|id| id.parse::<MemoryId>().ok()) else { return Ok(None) };
+        match self.engine.get(call, Reference::Memory(id)).await {
+            Ok(memory) => match memory.head.absorbed_by {
+                Some(winner) => Err(superseded_by(winner)),
+                None => Ok(memory.head.status.is_live().then_some(id)),
+            },
+            Err(Error::NotFound) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn supersede(&self, call: &Call, id: MemoryId, before: MemoryId) -> Result<()> {
+        let merge = Mutation::Merge {
+            canonical: id,
+            duplicates: vec![before],
+            strategy: MergeStrategy::KeepCanonical,
+        };
+        let Err(error) = self.engine.mutate_as(NAME, call, merge, Wish::default()).await else {
+            return Ok(());
+        };
+        // Somebody else was first: what was stored a moment ago is not to stay.
+        self.forget(call, id, Depth::Erase).await?;
+        let memory = self.engine.get(call, Reference::Memory(before)).await?;
+        Err(memory.head.absorbed_by.map_or_else(|| error.into(), superseded_by))
+    }
+
+    pub(crate) async fn memory(&self, asking: &Asking, id: &str) -> Result<(String, Object)> {
+        let memory = self.found(&asking.call, id).await?;
+        Ok((tag(&memory), map::memory_out(&memory)))
+    }
+
+    async fn found(&self, call: &Call, id: &str) -> Result<Memory> {
+        let id: MemoryId = id.parse().map_err(|_| Error::NotFound)?;
+        Ok(self.engine.get(call, Reference::Memory(id)).await?)
+    }
+
+    pub(crate) async fn memories(&self, asking: &Asking) -> Result<Sheet> {
+        let Asking { call, params, .. } = asking;
+        let mut filter = params.filter()?;
+        filter.statuses = match params.flag("active")? {
+            None => KEPT.to_vec(),
+            Some(true) => Vec::new(),
+            Some(false) => INACTIVE.to_vec(),
+        };
+        if let Some(word) = params.one("record_type").or_else(|| params.one("type")) {
+            let facet = serde_json::from_value::<Facet>(word.into());
+            let facet = facet.ok().filter(|facet| TYPES.contains(facet));
+            filter.facets =
+                vec![facet.ok_or_else(|| Refusal::invalid("record_type", "is not known"))?];
+        }
+        let identity = self.engine.identify(call, Verb::Read).await?;
+        let roll = self.roll(&identity, format!("memories {}", json!(filter)));
+        let page = PageRequest {
+            limit: params.limit()?,
+            after: params.one("cursor").map(|cursor| roll.position(cursor)).transpose()?,
+            offset: 0,
+            order: Order::NewestFirst,
+        };
+        let found = self.engine.list(call, filter, page).await?;
+        let data = found.items.iter().map(map::memory_out).collect();
+        Ok(Sheet { data, next: found.next.map(|position| roll.at(position)) })
+    }
+
+    /// Changes content, tags, expiry, whether it holds, and members of others.
+    pub(crate) async fn patch_memory(
+        &self,
+        asking: &Asking,
+        id: &str,
+        change: Object,
+        expected: &Expected,
+    ) -> Result<(String, Object)> {
+        let call = &asking.call;
+        let mut memory = self.found(call, id).await?;
+        expected.check(&tag(&memory))?;
+        let (patch, active) = patch(&memory, change)?;
+        let (id, single) = (memory.head.memory, Call { operation: None, ..call.clone() });
+        if active == Some(true) && !memory.head.status.is_live() {
+            self.set_active(&single, id, true).await?;
+            memory = self.engine.get(call, Reference::Memory(id)).await?;
+        }
+        if let Some(patch) = patch {
+            let expected_head = expected.stated().then_some(memory.head.number);
+            let revise =
+                Mutation::Revise { memory: id, patch: Box::new(patch), expected: expected_head };
+            let done = self.engine.mutate_as(NAME, call, revise, Wish::default()).await;
+            done.map_err(|error| Refusal::from(error).unless_matched(expected.stated()))?;
+        }
+        if active == Some(false) {
+            self.set_active(&single, id, false).await?;
+        }
+        let memory = self.engine.get(call, Reference::Memory(id)).await?;
+        Ok((tag(&memory), map::memory_out(&memory)))
+    }
+
+    pub(crate) async fn delete_memory(
+        &self,
+        asking: &Asking,
+        id: &str,
+        expected: &Expected,
+    ) -> Result<Value> {
+        let call = &asking.call;
+        let dry_run = asking.dry_run()?;
+        if dry_run || expected.stated() {
+            expected.check(&tag(&self.found(call, id).await?))?;
+        }
+        if dry_run {
+            return Ok(json!({"deleted": false, "scope": {"memories": 1}}));
+        }
+        let id: MemoryId = id.parse().map_err(|_| Error::NotFound)?;
+        self.forget(call, id, Depth::Erase).await?;
+        Ok(json!({"deleted": true, "scope": {"memories": 1}}))
+    }
+
+    async fn forget(&self, call: &Call, id: MemoryId, depth: Depth) -> Result<()> {
+        let forget = Mutation::Forget { memories: vec![id], depth, reason: None };
+        self.engine.mutate_as(NAME, call, forget, Wish::default()).await?;
+        Ok(())
+    }
+
+    /// Says that a record holds, or no longer does. It is kept either way.
+    async fn set_active(&self, call: &Call, id: MemoryId, active: bool) -> Result<()> {
+        if !active {
+            return self.forget(call, id, Depth::Tombstone).await;
+        }
+        let history = self.engine.history(call, id).await?;
+        let live = history.iter().rev().find(|version| version.status.is_live());
+        let number = live.or(history.last()).map_or(1, |version| version.number);
+        let restore = Mutation::Restore { memory: id, number };
+        self.engine.mutate_as(NAME, call, restore, Wish::default()).await?;
+        Ok(())
+    }
+}
+
+/// The types of the protocol; a record of another facet is `custom`.
+const TYPES: [Facet; 7] = [
+    Facet::Preference,
+    Facet::Fact,
+    Facet::Decision,
+    Facet::Summary,
+    Facet::Entity,
+    Facet::Instruction,
+    Facet::Custom,
+];
+
+fn superseded_by(winner: MemoryId) -> Refusal {
+    Refusal::new(409, "conflict", "another record superseded it before")
+        .with("winning_id", winner.to_string())
+}
+
+/// What tells one state of a record from another.
+fn tag(memory: &Memory) -> String {
+    format!("{}-{}", memory.head.number, memory.head.id)
+}
+
+/// Reads a merge patch: what it revises, if anything, and whether the record is to hold.
+fn patch(memory: &Memory, change: Object) -> Result<(Option<Patch>, Option<bool>)> {
+    flags::check(&change)?;
+    let content = &memory.head.content;
+    let kept = content.foreign.get(NAME).and_then(Value::as_object);
+    let mut own = kept.cloned().unwrap_or_default();
+    let (mut patch, mut active, mut revised) = (Patch::default(), None, false);
+    for (name, value) in change {
+        revised |= name != "active";
+        match (name.as_str(), value) {
+            ("content", Value::String(text)) => {
+                patch.body = Some(Body { text, ..content.body.clone() });
+            }
+            ("tags", Value::Null) => patch.tags = Some(Vec::new()),
+            ("tags", value) => patch.tags = Some(texts(&name, value)?),
+            ("active", Value::Bool(value)) => active = Some(value),
+            ("expires_at", value) => {
+                let mut lifecycle = content.lifecycle.clone();
+                lifecycle.expires = (!value.is_null()).then(|| moment(&value)).transpose()?;
+                patch.lifecycle = Some(lifecycle);
+            }
+            (_, Value::Null) if name.starts_with("x_") => {
+                own.shift_remove(&name);
+            }
+            (_, value) if name.starts_with("x_") && name != "x_yore" => {
+                own.insert(name, value);
+            }
+            (_, _) => {
+                let reason = "cannot be changed so; content, tags, active and expires_at can";
+                return Err(Refusal::invalid(&name, reason));
+            }
+        }
+    }
+    // A revision is made now; when the record was made stays known.
+    let made = memory.since.min(memory.head.time.created).to_string();
+    own.entry("created_at").or_insert_with(|| made.into());
+    patch.foreign.insert(NAME.to_owned(), Value::Object(own));
+    Ok((revised.then_some(patch), active))
+}
+
+fn moment(value: &Value) -> Result<Timestamp> {
+    let text = value.as_str().and_then(|text| text.parse().ok());
+    text.ok_or_else(|| Refusal::invalid("expires_at", "must be a time with an offset"))
+}

@@ -1,0 +1,152 @@
+//! An archive on its way in: put aside encrypted, whatever form it arrives in.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use axum::body::{Body, HttpBody};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use futures::StreamExt;
+use yore_archive::omp::{Sealed, Sealer, seal};
+use yore_domain::Error;
+use yore_domain::job::Job;
+
+use crate::Omp;
+use crate::error::{Refusal, Result};
+use crate::multipart::{Form, Piece};
+
+/// What arrived besides the bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// The fields of a form.
+    pub(crate) fields: Vec<(String, String)>,
+    /// Whether the archive is under a password of its own.
+    pub(crate) sealed: bool,
+}
+
+/// Where the bytes of an archive go.
+enum Place {
+    /// It is not known yet what they are.
+    Unknown(File, Vec<u8>),
+    /// Clear bytes, encrypted here.
+    Clear(Box<Sealer<BufWriter<File>>>),
+    /// Bytes that are encrypted already.
+    Sealed(BufWriter<File>),
+}
+
+impl Omp {
+    /// Puts an archive aside for a job, under a password unless it has one.
+    pub(crate) async fn arrive(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        job: &Job,
+        password: &str,
+    ) -> Result<Arrived> {
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let mut form = kind.and_then(Form::of);
+        if form.is_none() && kind.is_some_and(|kind| !is_archive(kind)) {
+            let reason = "the archive must come as a form or as application/zip";
+            return Err(Refusal::new(415, "unsupported_media_type", reason));
+        }
+        let most = self.options.archive_bytes;
+        if body.size_hint().lower() > most {
+            return Err(too_large(most));
+        }
+        let file = self.spool()?.create(job, self.engine.now()).map_err(Error::internal)?;
+        let mut place = Place::Unknown(file, Vec::new());
+        let (mut arrived, mut count) = (Arrived::default(), 0_u64);
+        let mut pieces = body.into_data_stream();
+        while let Some(bytes) = pieces.next().await {
+            let bytes = bytes.map_err(|_| Refusal::invalid("body", "it ended early"))?;
+            count += bytes.len() as u64;
+            if count > most {
+                return Err(too_large(most));
+            }
+            let Some(form) = &mut form else {
+                place = place.take(&bytes, password).await?;
+                continue;
+            };
+            for piece in form.take(&bytes)? {
+                match piece {
+                    Piece::Field(name, value) => arrived.fields.push((name, value)),
+                    Piece::File(bytes) => place = place.take(&bytes, password).await?,
+                }
+            }
+        }
+        if form.is_some_and(|form| !form.ended()) {
+            return Err(Refusal::invalid("body", "it ended early"));
+        }
+        arrived.sealed = place.finish()?;
+        Ok(arrived)
+    }
+}
+
+fn is_archive(kind: &str) -> bool {
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    ["application/zip", "application/vnd.omp.archive+zip", "application/octet-stream"]
+        .contains(&essence.as_str())
+}
+
+fn too_large(most: u64) -> Refusal {
+    Error::too_large("the archive", format!("{most} bytes")).into()
+}
+
+/// Begins a file under a password, which takes a while by design.
+async fn sealed(file: BufWriter<File>, password: &str) -> Result<Sealer<BufWriter<File>>> {
+    let password = password.to_owned();
+    let begun = tokio::task::spawn_blocking(move || seal(file, &password));
+    Ok(begun.await.map_err(Error::internal)??)
+}
+
+impl Place {
+    /// Takes the next bytes. The first eight tell what they are.
+    async fn take(self, bytes: &[u8], password: &str) -> Result<Self> {
+        match self {
+            Self::Unknown(file, mut head) => {
+                head.extend_from_slice(bytes);
+                if head.len() < 8 {
+                    return Ok(Self::Unknown(file, head));
+                }
+                let file = BufWriter::new(file);
+                let mut place = match Sealed::begins(&head) {
+                    true => Self::Sealed(file),
+                    false if head.starts_with(b"PK") => {
+                        Self::Clear(Box::new(sealed(file, password).await?))
+                    }
+                    false => return Err(Refusal::invalid("archive", "is not an archive")),
+                };
+                place.write(&head)?;
+                Ok(place)
+            }
+            mut place @ (Self::Clear(_) | Self::Sealed(_)) => {
+                place.write(bytes)?;
+                Ok(place)
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = match self {
+            Self::Unknown(_, head) => head.write_all(bytes),
+            Self::Clear(sealer) => sealer.write_all(bytes),
+            Self::Sealed(file) => file.write_all(bytes),
+        };
+        Ok(written.map_err(Error::internal)?)
+    }
+
+    /// Says whether it was encrypted when it came.
+    fn finish(self) -> Result<bool> {
+        match self {
+            Self::Unknown(..) => Err(Refusal::invalid("archive", "is missing")),
+            Self::Clear(sealer) => {
+                sealer.finish()?;
+                Ok(false)
+            }
+            Self::Sealed(mut file) => {
+                file.flush().map_err(Error::internal)?;
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Copies that a server makes by itself: daily, weekly or monthly, into a folder, and further by a
+//! command.
+//!
+//! Whether one is due is read from the folder, so a server that was off makes up for it when it
+//! starts. Old copies go by number, and earlier when something was erased since: what was erased
+//! is in no copy after thirty days.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use yore_domain::{Result as DomainResult, Span, Timestamp, VaultId};
+use yore_engine::{Call, Clock, Engine, VaultRef};
+
+use crate::error::{Error, Result};
+use crate::place;
+
+/// How often it is looked whether a copy is due.
+const LOOK: Duration = Duration::from_secs(600);
+/// In how many days a copy must be gone that holds what was erased; one less than is promised.
+const GRACE: Span = Span::days(29);
+const ENDING: &str = ".yore";
+
+/// What the operator wants of copies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Backups {
+    /// How often: `daily`, `weekly`, `monthly` or `off`. Default: off.
+    pub every: Every,
+    /// The folder. Default: `backups` in the data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<PathBuf>,
+    /// How many copies of a vault are kept. Default: 7.
+    pub keep: usize,
+    /// A command that the shell runs after each copy; `YORE_BACKUP_FILE` names the copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl Default for Backups {
+    fn default() -> Self {
+        Self { every: Every::Off, to: None, keep: 7, command: None }
+    }
+}
+
+/// How often copies are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Every {
+    /// Never.
+    #[default]
+    Off,
+    /// Each day.
+    Daily,
+    /// Each week.
+    Weekly,
+    /// Each thirty days.
+    Monthly,
+}
+
+impl Every {
+    /// Reads the word for it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Off, Self::Daily, Self::Weekly, Self::Monthly]
+            .into_iter()
+            .find(|every| every.as_str() == text)
+    }
+
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+            Self::Monthly => "monthly",
+        }
+    }
+
+    const fn span(self) -> Option<Span> {
+        match self {
+            Self::Off => None,
+            Self::Daily => Some(Span::days(1)),
+            Self::Weekly => Some(Span::days(7)),
+            Self::Monthly => Some(Span::days(30)),
+        }
+    }
+}
+
+impl Backups {
+    /// Where the copies of a data directory go.
+    #[must_use]
+    pub fn folder(&self, data: &Path) -> PathBuf {
+        self.to.clone().unwrap_or_else(|| place::backups(data))
+    }
+
+    /// Refuses what could not work.
+    pub fn check(&self) -> Result<()> {
+        if self.keep == 0 {
+            return Err(Error::Config("backup.keep must be at least 1".into()));
+        }
+        if self.to.as_ref().is_some_and(|to| !to.is_absolute()) {
+            return Err(Error::Config("backup.to must be an absolute path".into()));
+        }
+        Ok(())
+    }
+}
+
+/// A copy in the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub vault: VaultId,
+    /// When it was made.
+    pub made: Timestamp,
+}
+
+impl Copy {
+    fn name(vault: VaultId, made: Timestamp) -> String {
+        format!("yore-{vault}-{}{ENDING}", made.micros())
+    }
+
+    fn at(path: PathBuf) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let (vault, made) = name.strip_prefix("yore-")?.strip_suffix(ENDING)?.rsplit_once('-')?;
+        let made = Timestamp::from_micros(made.parse().ok()?);
+        Some(Self { vault: vault.parse().ok()?, made, path })
+    }
+}
+
+/// Lists the copies that a server made in a folder, oldest first.
+pub fn copies(folder: &Path) -> std::io::Result<Vec<Copy>> {
+    let mut found = match std::fs::read_dir(folder) {
+        Ok(entries) => entries
+            .map(|entry| Ok(Copy::at(entry?.path())))
+            .filter_map(std::io::Result::transpose)
+            .collect::<std::io::Result<Vec<Copy>>>()?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    found.sort_by_key(|copy| copy.made);
+    Ok(found)
+}
+
+/// Which copies of one vault go: those over the number, and those that hold what was erased so
+/// long ago that no copy may have it. `made` and `erased` are in order.
+fn outdated(made: &[Timestamp], erased: &[Timestamp], keep: usize, now: Timestamp) -> Vec<bool> {
+    let over = made.len().saturating_sub(keep);
+    made.iter()
+        .enumerate()
+        .map(|(place, made)| {
+            let since = erased.iter().find(|erased| *erased >= made);
+            place < over || since.is_some_and(|erased| erased.plus(GRACE) <= now)
+        })
+        .collect()
+}
+
+/// Makes copies when they are due.
+pub(crate) struct Keeping {
+    pub(crate) engine: Engine,
+    pub(crate) backups: Backups,
+    pub(crate) folder: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Speaks for whoever holds the master key.
+    pub(crate) caller: Arc<dyn Fn() -> Call + Send + Sync>,
+}
+
+impl std::fmt::Debug for Keeping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeping").field("backups", &self.backups).finish_non_exhaustive()
+    }
+}
+
+impl Keeping {
+    /// Works until it is told to stop.
+    pub(crate) async fn run(self, mut halted: watch::Receiver<bool>) {
+        if self.backups.every == Every::Off {
+            return;
+        }
+        // What the command could not take yet.
+        let mut waiting: Vec<PathBuf> = Vec::new();
+        loop {
+            match self.look().await {
+                Ok(made) => waiting.extend(made),
+                Err(error) => tracing::error!(%error, "the copies of the vaults were not made"),
+            }
+            self.hand_on(&mut waiting).await;
+            tokio::select! {
+                _ = halted.wait_for(|halt| *halt) => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Makes what is due and drops what is outdated; returns the new copies.
+    pub(crate) async fn look(&self) -> Result<Vec<PathBuf>> {
+        let Some(every) = self.backups.every.span() else { return Ok(Vec::new()) };
+        place::make(&self.folder)?;
+        let known = copies(&self.folder).map_err(Error::file(&self.folder))?;
+        let mut made = Vec::new();
+        for vault in self.engine.vaults().await? {
+            let now = self.clock.now();
+            let newest = known.iter().rfind(|copy| copy.vault == vault);
+            if newest.is_none_or(|copy| copy.made.plus(every) <= now) {
+                made.push(self.copy(vault, now).await?);
+            }
+            self.drop_outdated(vault, now).await?;
+        }
+        Ok(made)
+    }
+
+    fn call(&self, vault: VaultId) -> Call {
+        Call { vault: VaultRef::Id(vault), ..(self.caller)() }
+    }
+
+    async fn copy(&self, vault: VaultId, now: Timestamp) -> DomainResult<PathBuf> {
+        let path = self.folder.join(Copy::name(vault, now));
+        let bytes = self.engine.backup(&self.call(vault), path.clone()).await?;
+        tracing::info!(%vault, bytes, "vault {vault} was copied");
+        Ok(path)
+    }
+
+    async fn drop_outdated(&self, vault: VaultId, now: Timestamp) -> Result<()> {
+        let mut own = copies(&self.folder).map_err(Error::file(&self.folder))?;
+        own.retain(|copy| copy.vault == vault);
+        let erased = self.engine.erasures(&self.call(vault)).await?;
+        let made: Vec<Timestamp> = own.iter().map(|copy| copy.made).collect();
+        let gone = outdated(&made, &erased, self.backups.keep, now);
+        for (copy, _) in own.iter().zip(gone).filter(|(_, gone)| *gone) {
+            std::fs::remove_file(&copy.path).map_err(Error::file(&copy.path))?;
+            tracing::info!(%vault, made = %copy.made, "a copy of vault {vault} was dropped");
+        }
+        Ok(())
+    }
+
+    /// Runs the command on each copy; one that fails is tried again with the next look.
+    async fn hand_on(&self, waiting: &mut Vec<PathBuf>) {
+        let Some(command) = &self.backups.command else { return waiting.clear() };
+        let mut left = Vec::new();
+        for file in std::mem::take(waiting) {
+            match ran(command, &file).await {
+                Ok(status) if status.success() => {}
+                Ok(status) => {
+                    tracing::error!(%status, "the command for copies failed");
+                    left.push(file);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the command for copies could not be run");
+                    left.push(file);
+                }
+            }
+        }
+        left.retain(|file| file.exists());
+        *waiting = left;
+    }
+}
+
+async fn ran(command: &str, file: &Path) -> std::io::Result<std::process::ExitStatus> {
+    let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let mut command = {
+        let mut shell = std::process::Command::new(shell);
+        shell.args([option, command]).env("YORE_BACKUP_FILE", file);
+        shell.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        shell
+    };
+    tokio::task::spawn_blocking(move || command.status()).await.map_err(std::io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn omp_090_copies_go_by_number_and_when_they_hold_what_was_erased() {
+        let day = |day: u64| Timestamp::from_micros(0).plus(Span::days(day));
+        let made = [day(1), day(2), day(3), day(40)];
+        assert_eq!(outdated(&made, &[], 3, day(40)), [true, false, false, false]);
+        assert_eq!(outdated(&made, &[], 9, day(400)), [false; 4], "age alone is no reason");
+        // Erased on the second day: copies from before may live until the thirtieth after it.
+        let erased = [day(2)];
+        assert_eq!(outdated(&made, &erased, 9, day(30)), [false; 4]);
+        assert_eq!(outdated(&made, &erased, 9, day(31)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_copy_is_known_by_its_name() {
+        let (vault, made) = (VaultId::random(), Timestamp::from_micros(1_800_000_000_000_000));
+        let path = Path::new("/x").join(Copy::name(vault, made));
+        assert_eq!(Copy::at(path.clone()), Some(Copy { path, vault, made }));
+        for other in ["notes.yore", "yore-x-1.yore", "yore-1.yore", "copy.omp.zip"] {
+            assert_eq!(Copy::at(PathBuf::from(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_work_is_refused() {
+        assert!(Backups::default().check().is_ok());
+        assert!(Backups { keep: 0, ..Backups::default() }.check().is_err());
+        assert!(Backups { to: Some("here".into()), ..Backups::default() }.check().is_err());
+        assert_eq!(Every::parse("weekly"), Some(Every::Weekly));
+        assert_eq!(Every::parse("hourly"), None);
+    }
+}
