@@ -87,6 +87,8 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/review/edit", post(review::edit))
         .route("/app/review/events", get(review::events))
         .route("/app/rules", get(rules::show).post(rules::put))
+        .route("/app/rules/switch", post(rules::switch))
+        .route("/app/rules/learn", post(rules::learn))
         .route("/app/rules/remove", post(rules::remove))
         .route("/app/conversations", get(conversations::list))
         .route("/app/conversations/{id}", get(conversations::read))

@@ -237,16 +237,12 @@ async fn nothing_that_agents_and_rules_are_called_becomes_part_of_a_page() {
     let owner = vault.owner_call();
     for evil in PAYLOADS {
         let rule = Rule {
-            name: evil.into(),
-            action: RuleAction::Refuse,
             operations: vec![evil.into()],
             agent: Some(evil.into()),
-            source: None,
-            kind: None,
+            source: Some(evil.into()),
             label: Label::new(evil).ok(),
-            from_sensitivity: None,
             words: vec![evil.into()],
-            learned: false,
+            ..Rule::new(evil, RuleAction::Refuse)
         };
         vault.engine.put_rule(&owner, rule).await.unwrap();
         let note = Some(evil.to_owned());

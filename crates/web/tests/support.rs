@@ -153,16 +153,9 @@ impl Vault {
 
     pub(crate) async fn rule(&self, name: &str, words: &[&str]) {
         let rule = Rule {
-            name: name.into(),
-            action: RuleAction::Hold,
-            operations: Vec::new(),
-            agent: None,
-            source: None,
-            kind: None,
-            label: None,
-            from_sensitivity: None,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             learned: true,
+            ..Rule::new(name, RuleAction::Hold)
         };
         self.engine.put_rule(&self.owner_call(), rule).await.unwrap();
     }

@@ -9,9 +9,10 @@ use yore_policy::{Evidence, Need, Presented, authorise, verify};
 
 use super::grants::{GrantRequest, granted};
 use super::list::bounded;
-use super::shown::shown_memory;
+use super::shown::{Standing, shown_memory};
 use crate::call::Call;
 use crate::engine::Engine;
+use crate::kept::Kept;
 use crate::run::{Session, Trace};
 
 /// What an agent would see with a grant.
@@ -60,14 +61,15 @@ impl Engine {
         if !grant.verbs.has(Verb::Read) {
             return Ok(Preview::default());
         }
-        let as_agent = Self::stand_in(session, grant)?;
+        let mut as_agent = Self::stand_in(session, grant)?;
         let snapshot = self.store().snapshot(&as_agent.permit).await?;
+        as_agent.kept = Kept::of(&as_agent, &*snapshot).await?;
         let filter = Filter::default();
         let memories = snapshot.count(&filter).await?;
         let mut first = Vec::new();
         for memory in snapshot.memories(&filter, page).await?.items {
-            let consent = memory.head.content.consent.clone();
-            first.extend(shown_memory(&as_agent, memory, &consent));
+            let standing = Standing::of(&as_agent, &memory.head);
+            first.extend(shown_memory(&as_agent, memory, &standing));
         }
         let conversations = snapshot.conversations(&filter, page).await?.items;
         Ok(Preview { memories, first, conversations })
@@ -92,6 +94,6 @@ impl Engine {
         };
         let principal = verify(&evidence, session.now)?;
         let permit = authorise(&principal, Need::one("list", Verb::Read), session.now)?;
-        Ok(Session { permit, now: session.now })
+        Ok(Session { permit, now: session.now, kept: Kept::default() })
     }
 }

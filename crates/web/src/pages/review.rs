@@ -35,6 +35,8 @@ struct Waiting {
     protocol: String,
     asked: Timestamp,
     why: String,
+    /// What a proposal of the server rests on.
+    reasoning: Option<String>,
     /// The memory that it resembles or speaks against.
     beside: Option<String>,
     fields: Vec<Field>,
@@ -83,7 +85,8 @@ impl From<Hold> for Waiting {
             | Mutation::Relabel { .. }
             | Mutation::Forget { .. }
             | Mutation::Merge { .. }
-            | Mutation::Restore { .. } => None,
+            | Mutation::Restore { .. }
+            | Mutation::Disclose { .. } => None,
         };
         Self {
             id: hold.id.to_string(),
@@ -92,6 +95,7 @@ impl From<Hold> for Waiting {
             protocol: hold.protocol,
             asked: hold.asked,
             why,
+            reasoning: hold.reasoning,
             beside,
             fields: hold.diff.into_iter().map(Field::from).collect(),
             editable,
@@ -101,9 +105,8 @@ impl From<Hold> for Waiting {
 
 impl From<DiffLine> for Field {
     fn from(line: DiffLine) -> Self {
-        let told = |value: serde_json::Value| match value {
-            serde_json::Value::String(text) => text,
-            other => other.to_string(),
+        let told = |value: serde_json::Value| {
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
         };
         let (before, after) = (line.before.map(told), line.after.map(told));
         let parts = diff::words(
@@ -139,12 +142,14 @@ fn what(mutation: &Mutation) -> &'static str {
         Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => "forget",
         Mutation::Merge { .. } => "merge",
         Mutation::Restore { .. } => "restore",
+        Mutation::Disclose { .. } => "read",
     }
 }
 
 fn reason(reason: &HoldReason) -> (String, Option<String>) {
     match reason {
         HoldReason::Requested => ("asked for approval".into(), None),
+        HoldReason::Unhelpful => ("was of no use lately".into(), None),
         HoldReason::Rule(name) => (format!("your rule “{name}” holds it"), None),
         HoldReason::NearDuplicate(memory) => {
             ("looks like something known".into(), Some(memory.to_string()))

@@ -2,8 +2,9 @@
 
 use askama::Template;
 use yore_domain::class::{Label, Sensitivity};
-use yore_domain::hold::{Rule, RuleAction};
+use yore_domain::hold::{Privacy, Rule, RuleAction};
 use yore_domain::kind::Kind;
+use yore_domain::sensitive::Finding;
 use yore_domain::{Error, Result};
 
 use super::back;
@@ -18,6 +19,9 @@ struct RulesPage {
     rules: Vec<Told>,
     kinds: [&'static str; 6],
     sensitivities: [&'static str; 4],
+    findings: [&'static str; 6],
+    /// After how many equal decisions a rule is learned.
+    learning: Option<u32>,
 }
 
 /// A rule in words.
@@ -26,6 +30,7 @@ struct Told {
     action: &'static str,
     when: Vec<String>,
     learned: bool,
+    off: bool,
 }
 
 impl From<Rule> for Told {
@@ -46,8 +51,27 @@ impl From<Rule> for Told {
         note("label", rule.label.map(|label| label.to_string()));
         note("from", rule.from_sensitivity.map(|class| class.as_str().to_owned()));
         note("words", Some(rule.words.join(", ")));
-        Self { name: rule.name, action, when, learned: rule.learned }
+        let found: Vec<&str> = rule.detects.iter().map(|finding| finding.as_str()).collect();
+        note("holds a", Some(found.join(" or ")));
+        if let Some(privacy) = rule.privacy {
+            note("its writer states", Some(stated(&privacy)));
+        }
+        Self { name: rule.name, action, when, learned: rule.learned, off: rule.off }
     }
+}
+
+/// What a rule asks of the privacy that a writer states.
+fn stated(privacy: &Privacy) -> String {
+    let word = |asked: Option<bool>, what: &str| {
+        asked.map(|yes| if yes { what.to_owned() } else { format!("no {what}") })
+    };
+    let parts = [
+        word(privacy.stated, "privacy"),
+        word(privacy.retention, "retention"),
+        word(privacy.consent, "consent"),
+        privacy.shared_with.as_ref().map(|agent| format!("that {agent} may see it")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 pub(crate) async fn show(visit: Visit) -> Page {
@@ -57,6 +81,8 @@ pub(crate) async fn show(visit: Visit) -> Page {
         rules: rules.into_iter().map(Told::from).collect(),
         kinds: Kind::ALL.map(Kind::as_str),
         sensitivities: Sensitivity::ALL.map(Sensitivity::as_str),
+        findings: Finding::ALL.map(Finding::as_str),
+        learning: visit.engine().learning(&visit.call).await?,
     }))
 }
 
@@ -72,18 +98,36 @@ fn rule(form: &Form) -> Result<Rule> {
         Some("allow") => RuleAction::Allow,
         Some(_) | None => return Err(Error::invalid("action", "hold, refuse or allow")),
     };
+    let name = form.get("name").unwrap_or_default();
     Ok(Rule {
-        name: form.get("name").unwrap_or_default().to_owned(),
-        action,
         operations: form.list("operations"),
         agent: form.get("agent").map(str::to_owned),
-        source: None,
         kind: form.get("kind").map(str::parse::<Kind>).transpose()?,
         label: form.get("label").map(Label::new).transpose()?,
         from_sensitivity: form.get("from_sensitivity").map(Sensitivity::parse).transpose()?,
         words: form.list("words"),
-        learned: false,
+        detects: form
+            .all("detects")
+            .map(|word| Finding::parse(word).ok_or_else(|| Error::invalid("detects", "is no sort of finding")))
+            .collect::<Result<Vec<_>>>()?,
+        ..Rule::new(name, action)
     })
+}
+
+/// Switches a rule off or on.
+pub(crate) async fn switch(Posted { visit, form }: Posted) -> Page {
+    let name = form.get("name").unwrap_or_default().to_owned();
+    let off = form.get("state") == Some("off");
+    visit.engine().switch_rule(&visit.call, name, off).await?;
+    Ok(back("/app/rules", if off { "rule-off" } else { "rule" }))
+}
+
+/// Says whether rules are learned from decisions.
+pub(crate) async fn learn(Posted { visit, form }: Posted) -> Page {
+    let after = form.get("after").map(str::parse::<u32>).transpose();
+    let after = after.map_err(|_| Error::invalid("after", "is not a number"))?;
+    visit.engine().set_learning(&visit.call, after).await?;
+    Ok(back("/app/rules", if after.is_some() { "learning" } else { "not-learning" }))
 }
 
 pub(crate) async fn remove(Posted { visit, form }: Posted) -> Page {
