@@ -27,6 +27,7 @@ use yore_omp::Omp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
 
+use crate::backup::Copy;
 use crate::config::{Config, Limits, Listen, Metrics as Audience};
 use crate::guard::{self, Guard};
 use crate::metrics::Metrics;
@@ -133,13 +134,31 @@ impl App {
             issues_tokens: true,
             ..yore_mcp::Options::default()
         };
+        let web = yore_web::Options {
+            spool: Some(self.config().data.join("spool")),
+            upload_bytes: self.config().omp.archive_bytes,
+            copies: Some(self.copies()),
+            ..yore_web::Options::default()
+        };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
             .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
             .merge(yore_memorywire::routes(surface.clone(), Arc::clone(&self.0.memorywire)))
             .merge(yore_omp::routes(surface.clone(), Arc::clone(&self.0.omp)))
             .merge(yore_mcp::routes(surface.clone(), mcp))
-            .merge(yore_web::routes(surface.clone(), yore_web::Options::default()))
+            .merge(yore_web::routes(surface.clone(), web))
             .with_state(())
+    }
+
+    /// Where copies of the vaults lie.
+    fn copies(&self) -> yore_web::Copies {
+        let Config { data, backup, .. } = self.config();
+        yore_web::Copies {
+            folder: backup.folder(data),
+            every: backup.every.as_str(),
+            keep: backup.keep,
+            name: Copy::name,
+            told: |path| Copy::at(path.to_owned()).map(|copy| (copy.vault, copy.made)),
+        }
     }
 
     /// The number of open connections.

@@ -79,5 +79,60 @@ for (const form of document.querySelectorAll('form[action="/app/theme"]')) {
   form.append(next);
 }
 
+// Import: a file can be dropped, and its way to the server is shown.
+function upload() {
+  const form = document.getElementById("upload");
+  if (!form) return;
+  const [drop, field] = [form.querySelector(".drop"), form.querySelector("[type=file]")];
+  for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {
+    drop.addEventListener(name, (event) => {
+      event.preventDefault();
+      drop.classList.toggle("over", name.startsWith("dragen") || name === "dragover");
+      if (name === "drop" && event.dataTransfer.files.length > 0) field.files = event.dataTransfer.files;
+    });
+  }
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [bar, said] = [document.getElementById("sent"), document.getElementById("sending")];
+    const request = new XMLHttpRequest();
+    bar.hidden = false;
+    said.textContent = "Sending…";
+    request.upload.addEventListener("progress", ({ loaded, total }) => { bar.value = (100 * loaded) / total; });
+    request.addEventListener("load", () => {
+      if (request.status === 200) window.location.assign(request.responseURL);
+      else said.textContent = new DOMParser().parseFromString(request.responseText, "text/html").querySelector("main")?.innerText ?? "It was refused.";
+    });
+    request.addEventListener("error", () => { said.textContent = "The connection broke. Try again."; });
+    request.open("POST", form.action);
+    request.send(new FormData(form));
+  });
+}
+
+// Search: a slider moves the day as of which things are shown.
+function travel() {
+  const [place, back] = [document.getElementById("travel"), document.getElementById("back")];
+  if (!place) return;
+  const [day, then] = [document.getElementById("as_of"), document.getElementById("then")];
+  const DAY = 86400000;
+  const tell = () => {
+    then.textContent = day.value === "" ? "now" : day.value;
+    back.setAttribute("aria-valuetext", then.textContent);
+  };
+  const place_it = () => {
+    back.value = day.value === "" ? 0 : Math.round((Date.parse(day.value) - Date.now()) / DAY);
+    tell();
+  };
+  back.addEventListener("input", () => {
+    const at = Number(back.value);
+    day.value = at === 0 ? "" : new Date(Date.now() + at * DAY).toISOString().slice(0, 10);
+    tell();
+  });
+  day.addEventListener("change", place_it);
+  place.hidden = false;
+  place_it();
+}
+
 follow();
+upload();
+travel();
 console_();

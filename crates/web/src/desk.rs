@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
@@ -12,6 +11,7 @@ use yore_engine::{Call, Decision, Engine};
 use yore_http::Surface;
 
 use crate::Options;
+use crate::intake::Intakes;
 use crate::oauth::codes::Codes;
 
 /// The engine as pages see it, and the decisions that can still be taken back.
@@ -20,7 +20,10 @@ pub(crate) struct Desk {
     pub(crate) surface: Surface,
     /// Codes of agents that were let in a moment ago.
     pub(crate) codes: Arc<Codes>,
-    undo: Duration,
+    /// What the operator decided.
+    pub(crate) options: Arc<Options>,
+    /// Imports that are under way.
+    pub(crate) intakes: Intakes,
     waiting: Arc<Mutex<HashMap<HoldId, Waiting>>>,
 }
 
@@ -35,7 +38,13 @@ struct Waiting {
 
 impl Desk {
     pub(crate) fn new(surface: Surface, options: Options) -> Self {
-        Self { surface, codes: Arc::default(), undo: options.undo, waiting: Arc::default() }
+        Self {
+            surface,
+            codes: Arc::default(),
+            options: Arc::new(options),
+            intakes: Intakes::default(),
+            waiting: Arc::default(),
+        }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -51,7 +60,7 @@ impl Desk {
         hold: HoldId,
         decision: Decision,
     ) -> Result<()> {
-        if self.undo.is_zero() {
+        if self.options.undo.is_zero() {
             return self.engine().review(&call, hold, decision, None).await.map(drop);
         }
         if self.engine().hold(&call, hold).await?.state != HoldState::Pending {
@@ -65,7 +74,8 @@ impl Desk {
         if waiting.contains_key(&hold) {
             return Err(Error::conflict("it has been decided already"));
         }
-        let (engine, list, undo) = (self.engine().clone(), Arc::clone(&self.waiting), self.undo);
+        let (engine, list, undo) =
+            (self.engine().clone(), Arc::clone(&self.waiting), self.options.undo);
         let task = tokio::spawn(async move {
             tokio::time::sleep(undo).await;
             // From here on it cannot be taken back, so nothing is stopped half-way.

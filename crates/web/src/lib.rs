@@ -20,6 +20,7 @@ mod diff;
 mod draw;
 mod form;
 mod headers;
+mod intake;
 mod link;
 mod markdown;
 mod markup;
@@ -30,19 +31,22 @@ mod snippet;
 mod trouble;
 mod visit;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::response::Redirect;
 use axum::routing::{get, post};
+use yore_domain::{Timestamp, VaultId};
 use yore_http::Surface;
 
 pub use link::{SIGN_IN_LIFE, SIGN_IN_NOTE, sign_in};
 
 use crate::desk::Desk;
 use crate::pages::{
-    access, api, audit, conversations, health, home, login, memory, review, rules, search,
+    access, api, attachment, audit, backup, conversations, health, home, import, login, memory,
+    review, rules, search,
 };
 
 /// What the audit chain calls the web app.
@@ -51,15 +55,36 @@ pub const NAME: &str = "web";
 pub const PREFIX: &str = "/app";
 
 /// What the operator decides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How long a decision of the review page can be taken back.
     pub undo: Duration,
+    /// Where uploaded files lie while they are read; without it nothing is uploaded.
+    pub spool: Option<PathBuf>,
+    /// How large an uploaded file may be.
+    pub upload_bytes: u64,
+    /// Where copies of vaults lie; without it none are made or shown.
+    pub copies: Option<Copies>,
+}
+
+/// Where copies of vaults lie, and what they are called there.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// The folder.
+    pub folder: PathBuf,
+    /// How often one is made: `daily`, `weekly`, `monthly` or `off`.
+    pub every: &'static str,
+    /// How many of a vault are kept.
+    pub keep: usize,
+    /// The name of a copy of a vault that is made at a time.
+    pub name: fn(VaultId, Timestamp) -> String,
+    /// Of which vault a file is a copy, and from when; nothing when it is none.
+    pub told: fn(&Path) -> Option<(VaultId, Timestamp)>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { undo: Duration::from_secs(8) }
+        Self { undo: Duration::from_secs(8), spool: None, upload_bytes: 4 << 30, copies: None }
     }
 }
 
@@ -92,6 +117,11 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/rules/remove", post(rules::remove))
         .route("/app/conversations", get(conversations::list))
         .route("/app/conversations/{id}", get(conversations::read))
+        .route("/app/attachments/{blob}", get(attachment::show))
+        .route("/app/import", get(import::show).post(import::upload))
+        .route("/app/import/{id}", get(import::look))
+        .route("/app/backup", get(backup::show).post(backup::make))
+        .route("/app/backup/{made}", get(backup::download))
         .route("/app/access", get(access::show))
         .route("/app/access/preview", post(access::preview))
         .route("/app/access/issue", post(access::issue))

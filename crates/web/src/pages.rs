@@ -2,10 +2,13 @@
 
 pub(crate) mod access;
 pub(crate) mod api;
+pub(crate) mod attachment;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod conversations;
 pub(crate) mod health;
 pub(crate) mod home;
+pub(crate) mod import;
 pub(crate) mod login;
 pub(crate) mod memory;
 pub(crate) mod review;

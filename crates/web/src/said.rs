@@ -17,6 +17,7 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "rule-off" => "The rule is switched off.",
         "learning" => "Rules are learned from your decisions.",
         "not-learning" => "Nothing is learned from your decisions.",
+        "copied" => "A copy was made.",
         "unruled" => "The rule is gone.",
         "revoked" => "Taken back. It opens nothing any more.",
         "unchanged" => "Nothing had to change.",

@@ -33,6 +33,12 @@ pub(crate) fn page(status: StatusCode, title: &str, text: &str) -> Response {
     (status, shown(&TroublePage { title, text })).into_response()
 }
 
+/// The answer to a form that none of our pages of this sign-in made.
+pub(crate) fn foreign_form() -> Response {
+    let text = "The form is from another sign-in or another site. Open the page again.";
+    page(StatusCode::FORBIDDEN, "This form is too old", text)
+}
+
 /// Writes a page out.
 pub(crate) fn shown(page: &impl Template) -> Response {
     match page.render() {

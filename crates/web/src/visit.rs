@@ -1,7 +1,6 @@
 //! Who comes, and what every page has at hand.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +12,7 @@ use yore_http::{Peer, RequestId, Way};
 
 use crate::desk::Desk;
 use crate::form::Form;
-use crate::markup::{Markup, when};
+use crate::markup::{Markup, minute, when};
 use crate::trouble::{self, Trouble};
 use crate::{NAME, cookie, said};
 
@@ -27,6 +26,8 @@ pub(crate) struct Visit {
     pub(crate) call: Call,
     pub(crate) query: Form,
     pub(crate) way: Way,
+    /// Whether a script asks for a part of the page.
+    pub(crate) quick: bool,
     /// The address under which the server was reached.
     pub(crate) base: String,
     token: Secret,
@@ -47,6 +48,11 @@ impl Shell {
     /// A time as people say it.
     pub(crate) fn when(&self, at: &Timestamp) -> Markup {
         when(*at, self.now)
+    }
+
+    /// A time to the minute.
+    pub(crate) fn minute(&self, at: &Timestamp) -> String {
+        minute(*at)
     }
 }
 
@@ -77,7 +83,12 @@ impl Visit {
     }
 
     fn is_marked(&self, form: &Form) -> bool {
-        let mark = form.get("csrf").and_then(|mark| from_hex(mark).ok()).unwrap_or_default();
+        self.is_mark(form.get("csrf").unwrap_or_default())
+    }
+
+    /// Whether a form with this mark is one of this sign-in.
+    pub(crate) fn is_mark(&self, mark: &str) -> bool {
+        let mark = from_hex(mark).unwrap_or_default();
         hmac_sha256_matches(self.token.expose().as_bytes(), FORM, &mark)
     }
 }
@@ -132,6 +143,7 @@ impl FromRequestParts<Desk> for Visit {
             call: call(parts, token.clone()),
             query: Form::read(parts.uri.query().unwrap_or_default().as_bytes()),
             way: way(parts),
+            quick: parts.headers.contains_key("hx-request"),
             base: base(parts),
             token,
             theme: theme(parts),
@@ -155,8 +167,7 @@ impl FromRequest<Desk> for Posted {
         let read = yore_http::body(&parts.headers, body, desk.surface.limits.body).await;
         let form = Form::read(&read.map_err(|error| Trouble::from(error).into_response())?);
         if !visit.is_marked(&form) {
-            let text = "The form is from another sign-in or another site. Open the page again.";
-            return Err(trouble::page(StatusCode::FORBIDDEN, "This form is too old", text));
+            return Err(trouble::foreign_form());
         }
         Ok(Self { visit, form })
     }

@@ -1,5 +1,6 @@
+use axum::http::Method;
 use serde_json::json;
-use yore_domain::conversation::{Conversation, Message, Role};
+use yore_domain::conversation::{Attachment, Conversation, Message, Role};
 use yore_domain::{ConversationId, MessageId};
 
 use crate::support::{NOW, Vault};
@@ -88,4 +89,53 @@ async fn long_conversations_are_read_in_pages_and_found_by_message() {
     }
     let gone = format!("{place}?message={}", MessageId::random());
     assert_eq!(browser.get(&gone).await.status, 404);
+}
+
+#[tokio::test]
+async fn pictures_are_shown_and_everything_else_is_only_saved() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let files: [(&str, &str, &[u8]); 3] = [
+        ("soup.png", "image/png", b"\x89PNG\r\n\x1a\n and so on"),
+        ("<b>evil</b>.svg", "image/svg+xml", b"<svg onload='alert(1)'/>"),
+        ("lies.png", "image/png", b"<script>alert(1)</script>"),
+    ];
+    let mut said = message(Role::User, "look");
+    for (name, kind, bytes) in files {
+        let blob = vault.engine.attach(&vault.owner_call(), bytes.to_vec()).await.unwrap();
+        said.attachments.push(Attachment {
+            filename: name.into(),
+            media_type: kind.into(),
+            size: Some(bytes.len() as u64),
+            blob: Some(blob),
+            foreign: Default::default(),
+        });
+    }
+    let blobs: Vec<String> =
+        said.attachments.iter().map(|one| one.blob.unwrap().to_string()).collect();
+    let talk = conversation("Pictures", "chatgpt");
+    let id = talk.id;
+    vault.converse(talk, vec![said]).await;
+    let page = browser.get(&format!("/app/conversations/{id}")).await.expect(200);
+    assert!(page.contains(&format!("<img src=\"/app/attachments/{}\"", blobs[0])), "{page}");
+    assert!(
+        !page.contains("<b>evil")
+            && !page.contains(&format!("<img src=\"/app/attachments/{}", blobs[1])),
+        "{page}"
+    );
+    for (blob, kind, way) in [
+        (&blobs[0], "image/png", "inline"),
+        (&blobs[1], "application/octet-stream", "attachment"),
+        (&blobs[2], "application/octet-stream", "attachment"),
+    ] {
+        let reply = browser.get(&format!("/app/attachments/{blob}")).await;
+        let header = |name: &str| reply.headers.get(name).unwrap().to_str().unwrap().to_owned();
+        assert_eq!((reply.status, header("content-type")), (200, kind.to_owned()));
+        assert_eq!(header("content-disposition"), way);
+        assert!(header("content-security-policy").contains("sandbox"));
+        assert_eq!(header("x-content-type-options"), "nosniff");
+    }
+    assert_eq!(browser.get("/app/attachments/none").await.status, 404);
+    let bare = vault.bare(Method::GET, &format!("/app/attachments/{}", blobs[0]), &[]).await;
+    assert_eq!(bare.status, 303, "nobody is signed in");
 }

@@ -8,7 +8,7 @@ use yore_engine::Wish;
 
 use crate::support::{Vault, form, remembering};
 
-const FORMS: [&str; 18] = [
+const FORMS: [&str; 21] = [
     "/app/remember",
     "/app/theme",
     "/app/logout",
@@ -22,11 +22,14 @@ const FORMS: [&str; 18] = [
     "/app/review/edit",
     "/app/rules",
     "/app/rules/remove",
+    "/app/rules/switch",
+    "/app/rules/learn",
     "/app/access/preview",
     "/app/access/issue",
     "/app/access/revoke",
     "/app/audit/verify",
     "/app/health",
+    "/app/backup",
 ];
 
 const FIELDS: [(&str, &str); 8] = [

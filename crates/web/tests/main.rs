@@ -6,6 +6,7 @@ mod access;
 mod conversations;
 mod forms;
 mod hostile;
+mod import;
 mod memory;
 mod oauth;
 mod review;

@@ -12,7 +12,7 @@ use yore_domain::{Error, HoldId};
 use yore_engine::Wish;
 use yore_web::Options;
 
-use crate::support::Vault;
+use crate::support::{Vault, remembering};
 
 async fn state(vault: &Vault, hold: HoldId) -> HoldState {
     vault.engine.hold(&vault.owner_call(), hold).await.unwrap().state
@@ -114,7 +114,7 @@ async fn a_forget_that_waits_can_be_approved() {
 
 #[tokio::test]
 async fn a_decision_can_be_taken_back_for_a_while() {
-    let vault = Vault::with(Options { undo: Duration::from_secs(600) }).await;
+    let vault = Vault::with(Options { undo: Duration::from_secs(600), ..Options::default() }).await;
     let browser = vault.browser().await;
     let agent = vault.agent("scheduler").await;
     let hold = vault.held(&agent, "hasty").await;
@@ -135,7 +135,8 @@ async fn a_decision_can_be_taken_back_for_a_while() {
 
 #[tokio::test]
 async fn a_decision_is_carried_out_after_the_while() {
-    let vault = Vault::with(Options { undo: Duration::from_millis(30) }).await;
+    let vault =
+        Vault::with(Options { undo: Duration::from_millis(30), ..Options::default() }).await;
     let browser = vault.browser().await;
     let agent = vault.agent("scheduler").await;
     let hold = vault.held(&agent, "considered").await;
@@ -179,16 +180,46 @@ async fn a_page_is_told_when_something_begins_to_wait() {
 async fn rules_are_made_and_switched_off() {
     let vault = Vault::new().await;
     let browser = vault.browser().await;
-    vault.rule("learned one", &["salary"]).await;
+    vault.rule("about money", &["salary"]).await;
     let page = browser.get("/app/rules").await.expect(200);
-    assert!(page.contains("learned one") && page.contains("words salary"), "{page}");
-    assert!(page.contains("<span class=\"tag\">learned</span>"), "{page}");
+    assert!(page.contains("about money") && page.contains("words salary"), "{page}");
     let fields = [("name", "no health"), ("action", "refuse"), ("label", "health")];
     let page = browser.follow("/app/rules", &fields).await;
     assert!(page.contains("The rule is in force.") && page.contains("is turned down"), "{page}");
-    let page = browser.follow("/app/rules/remove", &[("name", "learned one")]).await;
-    assert!(!page.contains("learned one"), "{page}");
+    let off = [("name", "about money"), ("state", "off")];
+    let page = browser.follow("/app/rules/switch", &off).await;
+    assert!(page.contains("The rule is switched off.") && page.contains("Switch on"), "{page}");
+    assert!(vault.engine.rules(&vault.owner_call()).await.unwrap().iter().any(|rule| rule.off));
+    let page = browser.follow("/app/rules/remove", &[("name", "about money")]).await;
+    assert!(!page.contains("about money"), "{page}");
     assert_eq!(vault.engine.rules(&vault.owner_call()).await.unwrap().len(), 1);
     assert_eq!(browser.post("/app/rules", &[("name", ""), ("action", "hold")]).await.status, 400);
     assert_eq!(browser.post("/app/rules/remove", &[("name", "none")]).await.status, 404);
+    assert_eq!(browser.post("/app/rules/switch", &[("name", "none")]).await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_learned_from_decisions_is_shown_and_can_be_switched_off() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let page = browser.follow("/app/rules/learn", &[("after", "2")]).await;
+    assert!(page.contains("After 2 decisions"), "{page}");
+    vault.rule("about money", &["salary"]).await;
+    let agent = vault.agent("helper").await;
+    for text in ["restaurants pay a salary at nine", "restaurants pay a salary at ten"] {
+        let asked = vault.engine.mutate(&agent, remembering(Draft::text(text)), Wish::default());
+        let Err(Error::Held { hold }) = asked.await else { panic!("not held") };
+        let fields = [("hold", &*hold.to_string()), ("decision", "approve")];
+        assert_eq!(browser.post("/app/review", &fields).await.status, 303);
+    }
+    let rules = vault.engine.rules(&vault.owner_call()).await.unwrap();
+    let learned = rules.iter().find(|rule| rule.learned).expect("a rule was learned");
+    let page = browser.get("/app/rules").await.expect(200);
+    assert!(page.contains("<span class=\"tag\">learned</span>"), "{page}");
+    let off = [("name", learned.name.as_str()), ("state", "off")];
+    let page = browser.follow("/app/rules/switch", &off).await;
+    assert!(page.contains("<span class=\"tag\">off</span>"), "{page}");
+    assert_eq!(browser.post("/app/rules/learn", &[("after", "1")]).await.status, 400);
+    browser.follow("/app/rules/learn", &[]).await;
+    assert_eq!(vault.engine.learning(&vault.owner_call()).await.unwrap(), None);
 }

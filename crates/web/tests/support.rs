@@ -38,7 +38,7 @@ pub(crate) struct Vault {
     /// The owner's token.
     pub(crate) owner: String,
     router: Router,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// What a browser got.
@@ -75,11 +75,12 @@ impl Reply {
 
 impl Vault {
     pub(crate) async fn new() -> Self {
-        Self::with(Options { undo: Duration::ZERO }).await
+        Self::with(Options { undo: Duration::ZERO, ..Options::default() }).await
     }
 
-    pub(crate) async fn with(options: Options) -> Self {
+    pub(crate) async fn with(mut options: Options) -> Self {
         let directory = TempDir::new().unwrap();
+        options.spool = Some(directory.path().join("spool"));
         let key = MasterKey::passphrase("open sesame");
         let mut place = yore_store_sqlite::Options::new(directory.path(), key);
         place.cost = Cost::Least;
@@ -96,7 +97,12 @@ impl Vault {
         let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
         let surface = Surface::new(engine.clone(), Arc::new(Registry::default()));
         let router = yore_web::routes(surface, options);
-        Self { engine, clock, owner, router, _directory: directory }
+        Self { engine, clock, owner, router, directory: directory }
+    }
+
+    /// What lies in the spool.
+    pub(crate) fn spooled(&self) -> usize {
+        std::fs::read_dir(self.directory.path().join("spool")).map_or(0, Iterator::count)
     }
 
     pub(crate) fn owner_call(&self) -> Call {
@@ -154,7 +160,6 @@ impl Vault {
     pub(crate) async fn rule(&self, name: &str, words: &[&str]) {
         let rule = Rule {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
-            learned: true,
             ..Rule::new(name, RuleAction::Hold)
         };
         self.engine.put_rule(&self.owner_call(), rule).await.unwrap();
@@ -185,7 +190,8 @@ impl Vault {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        // Only files are no text.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         assert_ne!(status, 500, "{path}: {text}");
         Reply { status, headers, text }
     }

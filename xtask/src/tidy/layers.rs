@@ -31,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("mcp", &["domain", "canon", "engine", "client", "http"]),
     ("uamp", PROTOCOL),
     // Pages are a surface like the protocols; the client brings the description of the API.
-    ("web", &["domain", "canon", "engine", "client", "http"]),
+    ("web", &["domain", "canon", "engine", "archive", "client", "http"]),
     ("server", ASSEMBLY),
     ("cli", ASSEMBLY_AND_SERVER),
     (

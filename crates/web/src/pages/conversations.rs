@@ -9,6 +9,7 @@ use yore_domain::conversation::{Conversation, Message, Role};
 use yore_domain::query::{Filter, PageRequest};
 use yore_domain::{ConversationId, Error, Result, Timestamp};
 
+use super::attachment::is_picture;
 use super::{position, written};
 use crate::draw;
 use crate::form::query;
@@ -85,7 +86,16 @@ struct Turn {
     folded: bool,
     /// Whether it lies on a branch that was left.
     left: bool,
-    files: Vec<(String, String)>,
+    files: Vec<File>,
+}
+
+/// Something that is attached to a message.
+struct File {
+    name: String,
+    about: String,
+    /// Where its bytes are, if they are here.
+    href: Option<String>,
+    picture: bool,
 }
 
 pub(crate) async fn list(visit: Visit) -> Page {
@@ -224,9 +234,14 @@ fn turn((message, position): (Message, u64)) -> Turn {
     }
 }
 
-fn file(attachment: &yore_domain::conversation::Attachment) -> (String, String) {
+fn file(attachment: &yore_domain::conversation::Attachment) -> File {
     let size = attachment.size.map(bytes).unwrap_or_default();
-    (attachment.filename.clone(), format!("{} {size}", attachment.media_type))
+    File {
+        name: attachment.filename.clone(),
+        about: format!("{} {size}", attachment.media_type),
+        href: attachment.blob.map(|blob| format!("/app/attachments/{blob}")),
+        picture: attachment.blob.is_some() && is_picture(&attachment.media_type),
+    }
 }
 
 /// The tools that a message calls, as its platform wrote them down.

@@ -3,9 +3,10 @@
 use askama::Template;
 use yore_domain::job::JobState;
 use yore_domain::query::{Filter, PageRequest};
-use yore_domain::{Result, Span, Timestamp};
+use yore_domain::{MemoryId, Result, Span, Timestamp};
 
-use crate::markup::{bytes, grouped};
+use crate::draw;
+use crate::markup::{Markup, bytes, grouped};
 use crate::snippet::beginning;
 use crate::trouble::{Page, shown};
 use crate::visit::{Posted, Shell, Visit};
@@ -40,6 +41,14 @@ struct Report {
     indexes: Vec<String>,
     entries: String,
     faults: usize,
+    /// How many memories nobody asked for lately, of how many.
+    stale: String,
+    /// How many of each kind.
+    kinds: Markup,
+    /// Pairs that say nearly the same: both addresses and what they share, in percent.
+    alike: Vec<(String, String, u8)>,
+    /// How many such pairs there are.
+    pairs: String,
 }
 
 pub(crate) async fn show(visit: Visit) -> Page {
@@ -49,7 +58,19 @@ pub(crate) async fn show(visit: Visit) -> Page {
 /// Checks files, indexes and the audit chain.
 pub(crate) async fn check(Posted { visit, .. }: Posted) -> Page {
     let health = visit.engine().check(&visit.call, false).await?;
+    let vitals = visit.engine().vitals(&visit.call, None, None).await?;
+    let kinds: Vec<(String, u64)> =
+        vitals.kinds.iter().map(|(kind, count)| (kind.to_string(), *count)).collect();
+    let alike = vitals.drift.iter().take(SHOWN).map(|pair| {
+        let place = |id: MemoryId| format!("/app/memory/{id}");
+        (place(pair.one), place(pair.other), percent(pair.share))
+    });
+    let at_least = if vitals.drifting_more { "at least " } else { "" };
     let report = Report {
+        stale: format!("{} of {}", grouped(vitals.stale), grouped(vitals.live)),
+        kinds: draw::bars(&kinds),
+        alike: alike.collect(),
+        pairs: format!("{at_least}{}", grouped(vitals.drifting)),
         sound: health.is_sound(),
         entries: grouped(health.audit.entries),
         faults: health.audit.faults.len(),
@@ -57,6 +78,15 @@ pub(crate) async fn check(Posted { visit, .. }: Posted) -> Page {
         indexes: health.indexes,
     };
     page(&visit, Some(report)).await
+}
+
+/// A share in percent.
+fn percent(share: f64) -> u8 {
+    let mut whole = 0;
+    while whole < 100 && f64::from(whole + 1) <= share * 100.0 {
+        whole += 1;
+    }
+    whole
 }
 
 async fn page(visit: &Visit, report: Option<Report>) -> Page {

@@ -108,7 +108,10 @@ fn rule(form: &Form) -> Result<Rule> {
         words: form.list("words"),
         detects: form
             .all("detects")
-            .map(|word| Finding::parse(word).ok_or_else(|| Error::invalid("detects", "is no sort of finding")))
+            .map(|word| {
+                Finding::parse(word)
+                    .ok_or_else(|| Error::invalid("detects", "is no sort of finding"))
+            })
             .collect::<Result<Vec<_>>>()?,
         ..Rule::new(name, action)
     })

@@ -5,7 +5,7 @@ use yore_domain::class::Label;
 use yore_domain::conversation::Role;
 use yore_domain::kind::Kind;
 use yore_domain::memory::Memory;
-use yore_domain::query::{Corpus, Cutoff, Effort, Filter, PageRequest, Recall};
+use yore_domain::query::{Corpus, Cutoff, Effort, Filter, Order, PageRequest, Recall};
 use yore_domain::scope::Scope;
 use yore_domain::{Result, Timestamp};
 use yore_engine::{Found, Hit};
@@ -20,6 +20,9 @@ use crate::visit::{Shell, Visit};
 
 const RESULTS: usize = 20;
 const ROWS: usize = 30;
+/// How many days back one can go at least, and at most.
+const LEAST_DAYS: u64 = 7;
+const MOST_DAYS: u64 = 3650;
 
 #[derive(Template)]
 #[template(path = "search.html")]
@@ -31,6 +34,8 @@ struct SearchPage {
     label: String,
     platform: String,
     as_of: String,
+    /// How far back the slider goes.
+    days: u64,
     kinds: [&'static str; 6],
     results: Vec<Row>,
     /// Whether a question was asked; otherwise the newest are listed.
@@ -68,6 +73,7 @@ pub(crate) async fn show(visit: Visit) -> Page {
         label: text("label"),
         platform: text("platform"),
         as_of: text("as_of"),
+        days: if visit.quick { LEAST_DAYS } else { days(&visit).await? },
         kinds: Kind::ALL.map(Kind::as_str),
         results: Vec::new(),
         asked: false,
@@ -80,6 +86,16 @@ pub(crate) async fn show(visit: Visit) -> Page {
         find(&visit, filter, corpus.0, &mut page).await?;
     }
     Ok(shown(&page))
+}
+
+/// How many days ago the first memory was made.
+async fn days(visit: &Visit) -> Result<u64> {
+    let wanted = PageRequest { limit: 1, order: Order::OldestFirst, ..PageRequest::default() };
+    let first = visit.engine().list(&visit.call, Filter::default(), wanted).await?.items;
+    let age = first.first().map_or(0, |memory| {
+        visit.engine().now().micros().saturating_sub(memory.since.micros()) / 86_400_000_000
+    });
+    Ok(u64::try_from(age).unwrap_or(0).saturating_add(1).clamp(LEAST_DAYS, MOST_DAYS))
 }
 
 fn filter(form: &Form) -> Result<Filter> {

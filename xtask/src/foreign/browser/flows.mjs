@@ -90,6 +90,11 @@ await check("search_answers_while_typing", async () => {
   await page.waitForURL(/q=what/);
   await page.getByText("Why this matched").first().click();
   await judged("search");
+  await page.getByLabel("Go back in time").fill("-3");
+  await page.getByText("Nothing relevant among").waitFor();
+  demand(/as_of=\d{4}-\d\d-\d\d/.test(page.url()), page.url());
+  await page.getByLabel("Go back in time").fill("0");
+  await page.locator("#results .result", { hasText: "peanuts" }).first().waitFor();
 });
 
 await check("a_memory_is_edited_labelled_and_erased", async () => {
@@ -150,7 +155,12 @@ await check("rules_are_made_and_switched_off", async () => {
   await page.getByText("The rule is in force.").waitFor();
   await judged("rules");
   await page.getByRole("button", { name: "Switch off" }).click();
+  await page.getByText("The rule is switched off.").waitFor();
+  await page.getByRole("button", { name: "Remove" }).click();
   await page.getByText("The rule is gone.").waitFor();
+  await page.getByRole("button", { name: "Learn from my decisions" }).click();
+  await page.getByText("After 5 decisions").waitFor();
+  await page.getByRole("button", { name: "Stop learning" }).click();
 });
 
 await check("a_grant_is_previewed_given_and_taken_back", async () => {
@@ -240,6 +250,53 @@ await check("a_conversation_is_read", async () => {
   await judged("statistics");
 });
 
+await check("an_export_is_dropped_and_read", async () => {
+  const said = (id, parent, children, role, text) => ({ id, parent, children, message: {
+    id, author: { role }, create_time: 1700000000, content: { content_type: "text", parts: [text] },
+  } });
+  const talk = (number) => ({
+    id: `c${number}`, conversation_id: `c${number}`, title: `Trip number ${number}`, create_time: 1700000000 + number * 3000000,
+    update_time: 1700000100 + number * 3000000, current_node: "n2", mapping: {
+      n1: said("n1", null, ["n2"], "user", `Remember that I booked train ${number} to Bergen.`),
+      n2: said("n2", "n1", [], "assistant", `Train ${number} leaves at nine.`),
+    },
+  });
+  const file = JSON.stringify(Array.from({ length: 30 }, (_, number) => talk(number)));
+  await page.goto(`${base}/app/import`);
+  await judged("import");
+  const dropped = await page.evaluateHandle((text) => {
+    const moved = new DataTransfer();
+    moved.items.add(new File([text], "conversations.json", { type: "application/json" }));
+    return moved;
+  }, file);
+  await page.dispatchEvent(".drop", "drop", { dataTransfer: dropped });
+  await page.getByRole("button", { name: "Import", exact: true }).click();
+  await page.getByText("Done.").waitFor();
+  await page.getByText("chatgpt 30").waitFor();
+  await judged("imported");
+  await page.getByRole("link", { name: "Decide what is remembered" }).click();
+  await page.getByText("I booked train").first().waitFor();
+  await judged("proposals");
+});
+
+await check("a_copy_is_made_and_downloaded", async () => {
+  await page.goto(`${base}/app/backup`);
+  await page.getByRole("button", { name: "Make a copy now" }).click();
+  await page.getByText("A copy was made.").waitFor();
+  await judged("backup");
+  const coming = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Download" }).click();
+  const file = await (await coming).path();
+  demand(readFileSync(file).length > 4096, "the copy has bytes");
+});
+
+await check("everything_is_checked", async () => {
+  await page.goto(`${base}/app/health`);
+  await page.getByRole("button", { name: "Check everything" }).click();
+  await page.getByText("audit entries are sound").waitFor();
+  await judged("checked");
+});
+
 await check("other_pages_are_sound", async () => {
   for (const name of ["audit", "health", "conversations", "api"]) {
     await page.goto(`${base}/app/${name}`);
@@ -265,7 +322,7 @@ await check("dark_colours_and_a_phone", async () => {
   await page.locator("html[data-theme=dark]").waitFor();
   await judged("access-dark");
   await page.setViewportSize({ width: 390, height: 844 });
-  for (const name of ["", "search?q=peanuts", "access", "audit", "review"]) {
+  for (const name of ["", "search?q=peanuts", "access", "audit", "review", "import", "backup", "health", "conversations"]) {
     await page.goto(`${base}/app/${name}`);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     demand(over <= 0, `/app/${name} is ${over} pixels too wide for a phone`);
