@@ -2,6 +2,7 @@
 //! servers that are started here. What they need is installed below the target directory.
 
 mod agents;
+mod browser;
 mod home;
 mod referee;
 mod serving;
@@ -29,6 +30,13 @@ pub(crate) fn run() -> Result<Results> {
     Ok(book.results)
 }
 
+/// Drives the web app in a real browser and returns how each flow ended.
+pub(crate) fn browse() -> Result<Results> {
+    let mut book = Book::default();
+    browser::run(&mut book)?;
+    Ok(book.results)
+}
+
 /// Notes how checks end.
 #[derive(Debug, Default)]
 struct Book {
@@ -36,6 +44,13 @@ struct Book {
 }
 
 impl Book {
+    /// Says that a check cannot run here, and why.
+    fn not_run(&mut self, name: &str, reason: &str) {
+        let outcome = Outcome::NotRun(reason.to_owned());
+        println!("foreign {name} ... {}", outcome.word());
+        self.results.tests.insert((BINARY.to_owned(), name.to_owned()), outcome);
+    }
+
     /// Runs one check, says how it ended, and why when it failed.
     fn check(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
         let outcome = match check() {

@@ -38,18 +38,20 @@ enum Group {
     Build,
     Tests,
     Foreign,
+    Browser,
     Doc,
     Conformance,
 }
 
 /// The groups in the order they run: the quick ones first.
-const ORDER: [Group; 8] = [
+const ORDER: [Group; 9] = [
     Group::Fmt,
     Group::Tidy,
     Group::Clippy,
     Group::Build,
     Group::Tests,
     Group::Foreign,
+    Group::Browser,
     Group::Doc,
     Group::Conformance,
 ];
@@ -63,6 +65,7 @@ impl Group {
             Self::Build => "build",
             Self::Tests => "tests",
             Self::Foreign => "foreign",
+            Self::Browser => "browser",
             Self::Doc => "doc",
             Self::Conformance => "conformance",
         }
@@ -77,6 +80,7 @@ impl Group {
             Self::Tests if full => 7200,
             Self::Tests => 1200,
             Self::Foreign => 600,
+            Self::Browser => 300,
             Self::Doc => 300,
             Self::Conformance => 30,
         })
@@ -151,7 +155,8 @@ impl Run {
             // Building the tests builds the binary that the end-to-end tests start.
             Group::Build => status(self.cargo().args(["test", "--workspace", "--no-run"])),
             Group::Tests => self.tests(),
-            Group::Foreign => self.foreign(),
+            Group::Foreign => self.foreign(foreign::run),
+            Group::Browser => self.foreign(foreign::browse),
             Group::Doc => status(
                 self.cargo()
                     .args(["doc", "--no-deps", "--workspace"])
@@ -197,8 +202,8 @@ impl Run {
         })
     }
 
-    fn foreign(&mut self) -> Result<End> {
-        let found = foreign::run()?;
+    fn foreign(&mut self, run: fn() -> Result<Results>) -> Result<End> {
+        let found = run()?;
         let failed = found.count("failed");
         let mut results = match self.results.take() {
             Some(results) => results,

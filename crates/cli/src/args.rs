@@ -100,6 +100,8 @@ fn path() -> impl TypedValueParser<Value = PathBuf> {
 pub(crate) enum Command {
     /// Serve the vault to agents, until it is told to stop
     Serve(commands::serve::Args),
+    /// Open the web app, signed in
+    Open(commands::open::Args),
     /// Tell an agent host how to use the vault
     Connect(commands::connect::Args),
     /// Speak MCP on standard input and output, for an agent host that starts it

@@ -26,6 +26,7 @@ pub(crate) mod legal_hold;
 pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod merge;
+pub(crate) mod open;
 pub(crate) mod procedure;
 pub(crate) mod proxy;
 pub(crate) mod publish;
@@ -83,6 +84,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Key(args) => key::run(app, args).await,
         Command::Job(args) => job::run(app, args).await,
         Command::Watch(args) => watch::run(app, args).await,
+        Command::Open(args) => open::run(app, args).await,
         Command::Proxy(args) => proxy::run(app, args).await,
         Command::Mcp(args) => mcp::run(Arc::clone(app), args).await,
         Command::Audit(args) => audit::run(app, args).await,

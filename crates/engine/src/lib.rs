@@ -61,6 +61,7 @@ pub use ops::import::{Imported, fingerprint};
 pub use ops::inbox::Putting;
 pub use ops::neighbours::{HOPS, Neighbour};
 pub use ops::peers::Peer;
+pub use ops::preview::Preview;
 pub use ops::propose::{Proposal, Proposed};
 pub use ops::recall::{Found, Hit, Recalled};
 pub use ops::resume::Reader;

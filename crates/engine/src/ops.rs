@@ -37,6 +37,7 @@ pub(crate) mod many;
 mod merge;
 pub mod neighbours;
 pub mod peers;
+pub mod preview;
 mod prior;
 pub mod profile;
 pub mod propose;

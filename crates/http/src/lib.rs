@@ -10,6 +10,7 @@
 mod body;
 mod call;
 mod events;
+pub mod multipart;
 mod peer;
 mod surface;
 

@@ -27,8 +27,10 @@ pub(crate) fn describe(options: &Options, parts: &Parts) -> Value {
         "resource_documentation": "https://github.com/yore-memory/yore",
         "yore_tokens": "a token that yore issues, or a capability token that the vault's owner signed",
     });
-    if !options.authorization_servers.is_empty() {
-        described["authorization_servers"] = json!(options.authorization_servers);
+    let own = options.issues_tokens.then(|| base(parts));
+    let servers: Vec<&String> = own.iter().chain(&options.authorization_servers).collect();
+    if !servers.is_empty() {
+        described["authorization_servers"] = json!(servers);
     }
     described
 }
@@ -85,6 +87,21 @@ mod tests {
         assert_eq!(at("/.well-known/oauth-protected-resource/mcp"), "http://127.0.0.1:7070/mcp");
         let compat = at("/.well-known/oauth-protected-resource/mcp/compat");
         assert_eq!(compat, "http://127.0.0.1:7070/mcp/compat");
+    }
+
+    #[test]
+    fn those_who_issue_tokens_are_named() {
+        let named = |options: &Options| {
+            describe(options, &parts(WELL_KNOWN))["authorization_servers"].clone()
+        };
+        assert_eq!(named(&Options::default()), Value::Null);
+        let other = "https://login.example".to_owned();
+        let options = Options {
+            issues_tokens: true,
+            authorization_servers: vec![other.clone()],
+            ..Options::default()
+        };
+        assert_eq!(named(&options), json!(["http://127.0.0.1:7070", other]));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Options {
     pub origins: Vec<String>,
     /// Servers that issue tokens for this one, for clients that look for them.
     pub authorization_servers: Vec<String>,
+    /// Whether this server is one of them.
+    pub issues_tokens: bool,
     /// Whether a person is asked before something is erased, where the client can ask.
     pub confirm_erasure: bool,
     /// Whether the conformance suite's fixtures are offered.
@@ -46,6 +48,7 @@ impl Default for Options {
             hosts: Vec::new(),
             origins: Vec::new(),
             authorization_servers: Vec::new(),
+            issues_tokens: false,
             confirm_erasure: true,
             #[cfg(feature = "conformance-fixtures")]
             fixtures: false,

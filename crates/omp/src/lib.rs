@@ -23,7 +23,6 @@ mod flags;
 mod links;
 mod map;
 mod memories;
-mod multipart;
 mod params;
 mod range;
 mod restore;

@@ -10,10 +10,10 @@ use futures::StreamExt;
 use yore_archive::omp::{Sealed, Sealer, seal};
 use yore_domain::Error;
 use yore_domain::job::Job;
+use yore_http::multipart::{Form, Piece};
 
 use crate::Omp;
 use crate::error::{Refusal, Result};
-use crate::multipart::{Form, Piece};
 
 /// What arrived besides the bytes.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Omp {
         password: &str,
     ) -> Result<Arrived> {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let mut form = kind.and_then(Form::of);
+        let mut form = kind.and_then(|kind| Form::of(kind, "archive"));
         if form.is_none() && kind.is_some_and(|kind| !is_archive(kind)) {
             let reason = "the archive must come as a form or as application/zip";
             return Err(Refusal::new(415, "unsupported_media_type", reason));
@@ -70,6 +70,7 @@ impl Omp {
             for piece in form.take(&bytes)? {
                 match piece {
                     Piece::Field(name, value) => arrived.fields.push((name, value)),
+                    Piece::Begins(_) => {}
                     Piece::File(bytes) => place = place.take(&bytes, password).await?,
                 }
             }

@@ -28,6 +28,7 @@ use yore_uamp::Uamp;
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
 
+use crate::backup::Copy;
 use crate::config::{Config, Limits, Listen, Metrics as Audience};
 use crate::guard::{self, Guard};
 use crate::metrics::Metrics;
@@ -134,14 +135,21 @@ impl App {
         &self.0.uamp
     }
 
-    /// The routes of every protocol besides the native one.
+    /// The routes of every protocol besides the native one, and of the web app.
     fn protocols(&self) -> Router<Self> {
         let surface = self.surface();
         let Listen { hosts, origins, .. } = &self.config().listen;
         let mcp = yore_mcp::Options {
             hosts: hosts.clone(),
             origins: origins.clone(),
+            issues_tokens: true,
             ..yore_mcp::Options::default()
+        };
+        let web = yore_web::Options {
+            spool: Some(self.config().data.join("spool")),
+            upload_bytes: self.config().omp.archive_bytes,
+            copies: Some(self.copies()),
+            ..yore_web::Options::default()
         };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
             .merge(yore_oamp::routes(surface.clone(), Arc::clone(&self.0.oamp)))
@@ -154,7 +162,20 @@ impl App {
             .route("/v1", any(yore_oamp::unknown))
             .route("/v1/", any(yore_oamp::unknown))
             .route("/v1/{*rest}", any(yore_oamp::unknown))
+            .merge(yore_web::routes(surface.clone(), web))
             .with_state(())
+    }
+
+    /// Where copies of the vaults lie.
+    fn copies(&self) -> yore_web::Copies {
+        let Config { data, backup, .. } = self.config();
+        yore_web::Copies {
+            folder: backup.folder(data),
+            every: backup.every.as_str(),
+            keep: backup.keep,
+            name: Copy::name,
+            told: |path| Copy::at(path.to_owned()).map(|copy| (copy.vault, copy.made)),
+        }
     }
 
     /// The number of open connections.
@@ -206,7 +227,6 @@ fn spoken(config: &Config) -> yore_ump::Options {
 /// All routes.
 pub(crate) fn router(app: App) -> Router {
     operations::routes()
-        .route("/", get(landing))
         .route("/health", get(health))
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
@@ -247,15 +267,6 @@ async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Re
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
-}
-
-async fn landing() -> Response {
-    let text = concat!(
-        "Yore ",
-        env!("CARGO_PKG_VERSION"),
-        "\nA memory server that belongs to you.\n\nThe native API lies under /api/v1/.\n"
-    );
-    ([(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))], text).into_response()
 }
 
 async fn health() -> Response {

@@ -121,11 +121,11 @@ pub struct Copy {
 }
 
 impl Copy {
-    fn name(vault: VaultId, made: Timestamp) -> String {
+    pub(crate) fn name(vault: VaultId, made: Timestamp) -> String {
         format!("yore-{vault}-{}{ENDING}", made.micros())
     }
 
-    fn at(path: PathBuf) -> Option<Self> {
+    pub(crate) fn at(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let (vault, made) = name.strip_prefix("yore-")?.strip_suffix(ENDING)?.rsplit_once('-')?;
         let made = Timestamp::from_micros(made.parse().ok()?);

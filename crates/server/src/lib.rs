@@ -37,3 +37,4 @@ pub use error::{Error, Result};
 pub use host::{Attached, Host, Idle, attach, discover, interrupted, proof};
 pub use key::{KeySource, Obtained, local};
 pub use listen::Listeners;
+pub use yore_web as web;

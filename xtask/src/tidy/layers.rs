@@ -30,6 +30,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("omp", &["domain", "canon", "engine", "archive", "http"]),
     ("mcp", &["domain", "canon", "engine", "client", "http"]),
     ("uamp", PROTOCOL),
+    // Pages are a surface like the protocols; the client brings the description of the API.
+    ("web", &["domain", "canon", "engine", "archive", "client", "http"]),
     ("server", ASSEMBLY),
     ("cli", ASSEMBLY_AND_SERVER),
     (
@@ -70,6 +72,7 @@ const ASSEMBLY: &[&str] = &[
     "omp",
     "mcp",
     "uamp",
+    "web",
     "client",
     "http",
 ];
@@ -90,6 +93,7 @@ const ASSEMBLY_AND_SERVER: &[&str] = &[
     "omp",
     "mcp",
     "uamp",
+    "web",
     "client",
     "http",
     "server",
@@ -175,6 +179,8 @@ mod tests {
             ("yore-oamp", "yore-policy"),
             ("yore-mcp", "yore-ump"),
             ("yore-omp", "yore-router"),
+            ("yore-web", "yore-policy"),
+            ("yore-web", "yore-server"),
             ("yore-server", "yore-policy"),
             ("yore-client", "yore-server"),
             ("yore-unheard-of", "yore-domain"),

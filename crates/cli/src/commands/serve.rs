@@ -105,6 +105,11 @@ fn greet(app: &App, config: &Config, note: &Note, first: &First) -> Result {
         let pinned = ca.map(|ca| format!(" --cacert {}", ca.display())).unwrap_or_default();
         base = base.or(Some(format!("https://{https}{pinned}")));
     }
+    if let Some(base) =
+        note.http.map(|at| format!("http://{at}")).or(note.https.map(|at| format!("https://{at}")))
+    {
+        out.line(format!("  app     {ID}{base}/app{ID:#}   (yore open signs you in)"))?;
+    }
     out.line(format!("  data    {data}"))?;
     let key = key.map_or("a passphrase, or from the environment".to_owned(), |key| {
         key.display().to_string()

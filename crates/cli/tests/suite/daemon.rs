@@ -56,6 +56,20 @@ fn a_token_opens_the_server_from_elsewhere_and_nothing_else_does() {
 }
 
 #[test]
+fn the_web_app_is_opened_by_a_link() {
+    let home = Home::new();
+    home.remember(&["before any server"]);
+    home.fails(&["open", "--print"], 7, &["no server is running here", "yore serve"]);
+    let server = home.serve();
+    let link = home.ok(&["open", "--print"]);
+    let start = format!("{}/app/enter?key=yore_v_", server.url());
+    assert!(link.starts_with(&start), "{link}");
+    assert_eq!(home.json(&["open"])["url"].as_str().unwrap().len(), link.trim().len());
+    let tokens = home.ok(&["token", "list"]);
+    assert!(tokens.contains("a link to the web app"), "{tokens}");
+}
+
+#[test]
 fn two_servers_on_one_directory_do_not_start() {
     let home = Home::new();
     let server = home.serve();

@@ -350,7 +350,11 @@ async fn widen(
 }
 
 /// The grant that a request asks for, given now.
-async fn granted(engine: &Engine, session: &Session, request: &GrantRequest) -> Result<Grant> {
+pub(super) async fn granted(
+    engine: &Engine,
+    session: &Session,
+    request: &GrantRequest,
+) -> Result<Grant> {
     if request.verbs == Verbs::NONE {
         return Err(Error::invalid("verbs", "must not be empty"));
     }

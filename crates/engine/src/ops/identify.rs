@@ -27,7 +27,8 @@ pub struct Identity {
 
 impl Identity {
     /// Returns the vault.
-    pub(crate) const fn vault(&self) -> VaultId {
+    #[must_use]
+    pub const fn vault(&self) -> VaultId {
         self.vault
     }
 

@@ -18,6 +18,8 @@ pub enum Work {
     Archive,
     /// Taking an archive in.
     Restore,
+    /// Taking in what another platform exported.
+    Import,
 }
 
 impl Work {
@@ -25,6 +27,7 @@ impl Work {
         match self {
             Self::Archive => "archive",
             Self::Restore => "restore",
+            Self::Import => "import",
         }
     }
 
@@ -32,7 +35,7 @@ impl Work {
     const fn verb(self) -> Verb {
         match self {
             Self::Archive => Verb::Export,
-            Self::Restore => Verb::Write,
+            Self::Restore | Self::Import => Verb::Write,
         }
     }
 

@@ -88,7 +88,10 @@ async fn the_note_says_where_the_server_is() {
 #[tokio::test]
 async fn health_readiness_metrics_and_the_landing_page() {
     let server = Server::start().await;
-    assert!(server.get("/").await.1.contains("/api/v1/"));
+    let (status, front) = server.get("/").await;
+    assert_eq!((status, front.contains("location: /app\r\n")), (303, true), "{front}");
+    assert!(server.get("/app").await.1.contains("location: /app/login\r\n"));
+    assert_eq!(server.get("/openapi.json").await.0, 200);
     assert_eq!(server.get("/health").await.0, 200);
     assert_eq!(server.get("/ready").await.0, 200);
     server.client().call::<api::Remember>(remember("counted but not told")).await.unwrap();

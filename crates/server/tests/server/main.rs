@@ -6,6 +6,7 @@ mod api;
 mod attach;
 mod attachments;
 mod lifecycle;
+mod oauth;
 mod quic;
 mod quiet;
 mod refusals;

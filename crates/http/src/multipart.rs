@@ -1,26 +1,30 @@
 //! Forms with a file in them, read as they arrive: the file is handed on in pieces.
 
-use crate::error::{Refusal, Result};
+use yore_domain::{Error, Result};
 
 /// Bytes of a part's head, and of a field that is not the file.
 const SMALL: usize = 8 << 10;
 
 /// What a form says.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
     /// A field with its value.
     Field(String, String),
+    /// The file begins; what its sender calls it.
+    Begins(String),
     /// The next bytes of the file.
     File(Vec<u8>),
 }
 
 /// A form on its way in.
 #[derive(Debug)]
-pub(crate) struct Form {
+pub struct Form {
     /// What stands between two parts.
     mark: Vec<u8>,
     waiting: Vec<u8>,
     state: State,
+    /// The field that holds the file.
+    file: &'static str,
 }
 
 #[derive(Debug)]
@@ -38,8 +42,10 @@ enum State {
 }
 
 impl Form {
-    /// Begins a form, by what its content type says; nothing when it is none.
-    pub(crate) fn of(content_type: &str) -> Option<Self> {
+    /// Begins a form with a file in the named field, by what its content type says; nothing when
+    /// it is none.
+    #[must_use]
+    pub fn of(content_type: &str, file: &'static str) -> Option<Self> {
         let (kind, rest) = content_type.split_once(';')?;
         if !kind.trim().eq_ignore_ascii_case("multipart/form-data") {
             return None;
@@ -52,11 +58,12 @@ impl Form {
             mark,
             waiting: b"\r\n".to_vec(),
             state: State::Before,
+            file,
         })
     }
 
     /// Takes the next bytes and returns what they complete.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Piece>> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<Piece>> {
         self.waiting.extend_from_slice(bytes);
         let mut pieces = Vec::new();
         while self.step(&mut pieces)? {}
@@ -64,7 +71,7 @@ impl Form {
     }
 
     /// Whether all of it came.
-    pub(crate) fn ended(&self) -> bool {
+    pub fn ended(&self) -> bool {
         matches!(self.state, State::After)
     }
 
@@ -75,12 +82,12 @@ impl Form {
                 self.waiting.clear();
                 Ok(false)
             }
-            State::Head => self.head(),
+            State::Head => self.head(pieces),
             State::Before | State::Field(_) | State::File => self.content(pieces),
         }
     }
 
-    fn head(&mut self) -> Result<bool> {
+    fn head(&mut self, pieces: &mut Vec<Piece>) -> Result<bool> {
         if self.waiting.starts_with(b"--") {
             self.state = State::After;
             return Ok(true);
@@ -93,16 +100,11 @@ impl Form {
         };
         let head = String::from_utf8_lossy(&self.waiting[..end]).into_owned();
         self.waiting.drain(..end + 4);
-        let name = head.lines().find_map(|line| {
-            let (header, value) = line.split_once(':')?;
-            let mut parts = header
-                .trim()
-                .eq_ignore_ascii_case("content-disposition")
-                .then(|| value.split(';').map(str::trim))?;
-            parts.find_map(|part| Some(part.strip_prefix("name=")?.trim_matches('"').to_owned()))
-        });
-        self.state = match name {
-            Some(name) if name == "archive" => State::File,
+        self.state = match said(&head, "name=") {
+            Some(name) if name == self.file => {
+                pieces.push(Piece::Begins(said(&head, "filename=").unwrap_or_default()));
+                State::File
+            }
             Some(name) => State::Field(name),
             None => return Err(wrong("a part has no name")),
         };
@@ -142,8 +144,20 @@ impl Form {
     }
 }
 
-fn wrong(reason: &str) -> Refusal {
-    Refusal::invalid("body", reason)
+/// What the head of a part says after a word of its disposition.
+fn said(head: &str, word: &str) -> Option<String> {
+    head.lines().find_map(|line| {
+        let (header, value) = line.split_once(':')?;
+        let mut parts = header
+            .trim()
+            .eq_ignore_ascii_case("content-disposition")
+            .then(|| value.split(';').map(str::trim))?;
+        parts.find_map(|part| Some(part.strip_prefix(word)?.trim_matches('"').to_owned()))
+    })
+}
+
+fn wrong(reason: &str) -> Error {
+    Error::invalid("body", reason)
 }
 
 fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
@@ -162,12 +176,13 @@ mod tests {
     #[test]
     fn omp_119_a_form_is_read_the_same_however_it_is_cut() {
         for size in [1, 2, 3, 7, 50, FORM.len()] {
-            let mut form = Form::of("multipart/form-data; boundary=\"xyz\"").unwrap();
+            let mut form = Form::of("multipart/form-data; boundary=\"xyz\"", "archive").unwrap();
             let (mut fields, mut file) = (Vec::new(), Vec::new());
             for bytes in FORM.chunks(size) {
                 for piece in form.take(bytes).unwrap() {
                     match piece {
                         Piece::Field(name, value) => fields.push((name, value)),
+                        Piece::Begins(name) => assert_eq!(name, "a"),
                         Piece::File(bytes) => file.extend(bytes),
                     }
                 }
@@ -180,11 +195,11 @@ mod tests {
 
     #[test]
     fn forms_that_lie_are_refused_or_never_end() {
-        assert!(Form::of("application/zip").is_none());
-        assert!(Form::of("multipart/form-data; boundary=").is_none());
-        let mut form = Form::of("multipart/form-data; boundary=x").unwrap();
+        assert!(Form::of("application/zip", "archive").is_none());
+        assert!(Form::of("multipart/form-data; boundary=", "archive").is_none());
+        let mut form = Form::of("multipart/form-data; boundary=x", "archive").unwrap();
         assert!(form.take(&vec![b'a'; SMALL * 2]).is_err());
-        let mut form = Form::of("multipart/form-data; boundary=x").unwrap();
+        let mut form = Form::of("multipart/form-data; boundary=x", "archive").unwrap();
         form.take(b"--x\r\ncontent-disposition: form-data; name=\"archive\"\r\n\r\nPK").unwrap();
         assert!(!form.ended());
     }

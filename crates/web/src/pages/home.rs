@@ -1,0 +1,143 @@
+//! The first page: what the vault holds, what is new, what waits, who read what.
+
+use askama::Template;
+use axum::http::header::SET_COOKIE;
+use axum::response::{IntoResponse, Redirect};
+use yore_domain::audit::Actor;
+use yore_domain::hold::{HoldReason, HoldState};
+use yore_domain::memory::{Draft, Memory};
+use yore_domain::mutation::Mutation;
+use yore_domain::query::{Filter, PageRequest};
+use yore_domain::{Result, Timestamp};
+use yore_engine::{AuditQuery, Effect, Wish};
+
+use super::{Line, back};
+use crate::cookie;
+use crate::headers::own_place;
+use crate::markup::{bytes, grouped};
+use crate::snippet::beginning;
+use crate::trouble::{Page, shown};
+use crate::visit::{Posted, Shell, Visit};
+
+/// How many of the newest memories are looked at for what needs care.
+const LOOKED_AT: usize = 200;
+/// How many lines of the audit chain are looked through for those of agents.
+const LINES: usize = 200;
+const SHOWN: usize = 6;
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    shell: Shell,
+    counts: Vec<(&'static str, String)>,
+    is_new: bool,
+    recent: Vec<Recent>,
+    waiting: u64,
+    contradicted: usize,
+    expiring: Vec<Recent>,
+    unused: usize,
+    reads: Vec<Line>,
+    snippet: String,
+}
+
+/// A memory in a short list.
+struct Recent {
+    id: String,
+    text: String,
+    kind: &'static str,
+    writer: String,
+    at: Timestamp,
+}
+
+impl From<&Memory> for Recent {
+    fn from(memory: &Memory) -> Self {
+        let head = &memory.head;
+        Self {
+            id: head.memory.to_string(),
+            text: beginning(&head.content.body.text, 160),
+            kind: head.content.kind.as_str(),
+            writer: head.writer.clone().unwrap_or_else(|| "you".into()),
+            at: head.recorded,
+        }
+    }
+}
+
+pub(crate) async fn show(visit: Visit) -> Page {
+    let (engine, call) = (visit.engine(), &visit.call);
+    let census = engine.census(call).await?;
+    let page = PageRequest { limit: LOOKED_AT, ..PageRequest::default() };
+    let newest = engine.list(call, Filter::default(), page).await?.items;
+    let holds = engine.holds(call, HoldState::Pending, 1000).await?;
+    let contradicted =
+        holds.iter().filter(|hold| matches!(hold.reason, HoldReason::Contradiction(_))).count();
+    let now = engine.now();
+    let soon = now.plus(yore_domain::Span::days(30));
+    let expires = |memory: &&Memory| {
+        memory.head.content.lifecycle.expires.is_some_and(|at| now < at && at < soon)
+    };
+    let month_ago = now.minus(yore_domain::Span::days(30));
+    let unused = |memory: &&Memory| memory.usage.recalls == 0 && memory.since < month_ago;
+    let counts = vec![
+        ("memories", grouped(census.memories)),
+        ("versions", grouped(census.versions)),
+        ("conversations", grouped(census.conversations)),
+        ("messages", grouped(census.messages)),
+        ("on disk", bytes(census.bytes)),
+    ];
+    Ok(shown(&HomePage {
+        shell: visit.shell("home"),
+        counts,
+        is_new: census.memories == 0 && census.conversations == 0,
+        recent: newest.iter().take(SHOWN).map(Recent::from).collect(),
+        waiting: census.pending,
+        contradicted,
+        expiring: newest.iter().filter(expires).take(SHOWN).map(Recent::from).collect(),
+        unused: newest.iter().filter(unused).count(),
+        reads: reads(&visit).await?,
+        snippet: snippet(),
+    }))
+}
+
+/// What others looked at lately.
+async fn reads(visit: &Visit) -> Result<Vec<Line>> {
+    let query = AuditQuery { limit: LINES, newest_first: true, ..AuditQuery::default() };
+    let entries = visit.engine().audit(&visit.call, query).await?;
+    let by_others = entries.into_iter().filter(|entry| match &entry.draft.actor {
+        Actor::Agent { .. } | Actor::Service { .. } | Actor::Anonymous | Actor::Unknown => true,
+        Actor::Owner | Actor::System { .. } => false,
+    });
+    Ok(by_others.take(SHOWN).map(Line::from).collect())
+}
+
+/// What an MCP host is told to use this vault.
+fn snippet() -> String {
+    let servers = serde_json::json!({
+        "mcpServers": { "yore": { "command": "yore", "args": ["mcp"] } }
+    });
+    format!("{servers:#}")
+}
+
+/// Remembers what was typed in.
+pub(crate) async fn remember(Posted { visit, form }: Posted) -> Page {
+    let mutation = Mutation::Remember { draft: Box::new(Draft::text(form.text("text"))), id: None };
+    let done = visit.engine().mutate(&visit.call, mutation, Wish::default()).await?;
+    let code = match done.effect {
+        Effect::Merged | Effect::Unchanged => "known",
+        Effect::Created | Effect::Revised | Effect::Tombstoned | Effect::Erased => "remembered",
+    };
+    Ok(back("/app", code))
+}
+
+/// Keeps the choice of colours.
+pub(crate) async fn theme(Posted { visit, form }: Posted) -> Page {
+    let word = match form.get("theme") {
+        Some("dark") => "dark",
+        Some("light") => "light",
+        Some(_) | None => "",
+    };
+    let mut response = Redirect::to(own_place(form.get("next"))).into_response();
+    if let Some(cookie) = cookie::theme(word, visit.way) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    Ok(response)
+}

@@ -1,0 +1,298 @@
+//! Bringing in what other platforms exported.
+
+use std::io::Write;
+
+use askama::Template;
+use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use futures::StreamExt;
+use serde_json::json;
+use yore_domain::job::{Job, JobState};
+use yore_domain::{Error, JobId, Result, Timestamp};
+use yore_engine::Work;
+use yore_http::multipart::{Form, Piece};
+
+use crate::desk::Desk;
+use crate::intake::{Order, Summary, plain_name};
+use crate::markup::{bytes, grouped};
+use crate::trouble::{Page, Trouble, foreign_form, shown};
+use crate::visit::{Shell, Visit};
+
+/// The field of the form that holds the file.
+const FILE: &str = "export";
+/// How many jobs are looked through for imports.
+const JOBS: usize = 100;
+
+#[derive(Template)]
+#[template(path = "import.html")]
+struct ImportPage {
+    shell: Shell,
+    imports: Vec<Row>,
+    limit: String,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    state: &'static str,
+    at: Timestamp,
+}
+
+#[derive(Template)]
+#[template(path = "imported.html")]
+struct JobPage {
+    shell: Shell,
+    id: String,
+    name: String,
+    running: bool,
+    percent: u64,
+    found: String,
+    read: String,
+    trouble: Option<String>,
+    report: Option<Told>,
+}
+
+/// What became of a file, in numbers.
+struct Told {
+    counts: Vec<(&'static str, String)>,
+    platforms: Vec<(String, u64)>,
+    faults: Vec<(String, String)>,
+    more_faults: u64,
+    dry_run: bool,
+    proposed: u64,
+}
+
+pub(crate) async fn show(visit: Visit) -> Page {
+    let jobs = visit.engine().jobs(&visit.call, JOBS).await?;
+    let row = |job: Job| Row {
+        id: job.id.to_string(),
+        name: name(&job),
+        state: match job.state {
+            JobState::Completed => "done",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+            JobState::Queued | JobState::Running => {
+                if visit.desk.intakes.progress(job.id).is_some() { "running" } else { "cut off" }
+            }
+        },
+        at: job.created,
+    };
+    let imports = jobs.into_iter().filter(|job| job.kind == "import").take(20).map(row);
+    Ok(shown(&ImportPage {
+        imports: imports.collect(),
+        limit: bytes(visit.desk.options.upload_bytes),
+        shell: visit.shell("import"),
+    }))
+}
+
+/// What the file of an import was called.
+fn name(job: &Job) -> String {
+    job.input["asked"]["name"].as_str().unwrap_or("an import").to_owned()
+}
+
+/// Shows how far an import has come, and in the end what became of it.
+pub(crate) async fn look(Path(id): Path<String>, visit: Visit) -> Page {
+    let id: JobId = id.parse().map_err(|_| Error::NotFound)?;
+    let job = visit.engine().work_named(&visit.call, Work::Import, id).await?;
+    let progress = visit.desk.intakes.progress(id);
+    let running = progress.is_some() && !job.state.is_final();
+    let progress = progress.unwrap_or_default();
+    let trouble = match job.state {
+        JobState::Failed => Some(job.error.clone().unwrap_or_default()),
+        JobState::Queued | JobState::Running if !running => Some(
+            "it was cut off when the server ended; import the file again, and what came in is known"
+                .to_owned(),
+        ),
+        JobState::Queued | JobState::Running | JobState::Completed | JobState::Cancelled => None,
+    };
+    let report = serde_json::from_value::<Summary>(job.report.clone()).ok();
+    Ok(shown(&JobPage {
+        shell: visit.shell("import"),
+        id: id.to_string(),
+        name: name(&job),
+        running,
+        percent: progress
+            .read
+            .saturating_mul(100)
+            .checked_div(progress.total)
+            .unwrap_or(0)
+            .min(100),
+        found: grouped(progress.found),
+        read: bytes(progress.read),
+        trouble,
+        report: report.filter(|_| job.state == JobState::Completed).map(Told::from),
+    }))
+}
+
+impl From<Summary> for Told {
+    fn from(summary: Summary) -> Self {
+        let rows = [
+            ("conversations read", summary.conversations),
+            ("messages", summary.messages),
+            ("memories", summary.memories),
+            ("attachments", summary.attachments),
+            ("new", summary.imported),
+            ("added to", summary.merged),
+            ("known already", summary.duplicates),
+            ("erased here before", summary.erased),
+            ("held by your rules", summary.held),
+            ("proposed to you", summary.proposed),
+        ];
+        let always = |name: &str| name == "new";
+        Self {
+            counts: rows
+                .into_iter()
+                .filter(|(name, count)| *count > 0 || always(name))
+                .map(|(name, count)| (name, grouped(count)))
+                .collect(),
+            platforms: summary.platforms.into_iter().collect(),
+            faults: summary.faults,
+            more_faults: summary.more_faults,
+            dry_run: summary.dry_run,
+            proposed: summary.proposed + summary.held,
+        }
+    }
+}
+
+/// What a form said before and beside its file.
+#[derive(Default)]
+struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| key == name)?;
+        Some(found.1.trim()).filter(|value| !value.is_empty())
+    }
+}
+
+/// A file that is on its way in.
+struct Arriving {
+    job: Job,
+    path: std::path::PathBuf,
+    file: std::io::BufWriter<std::fs::File>,
+}
+
+/// Takes a file, and begins to read it once it is here.
+pub(crate) async fn upload(State(desk): State<Desk>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let visit = match Visit::from_request_parts(&mut parts, &desk).await {
+        Ok(visit) => visit,
+        Err(response) => return response,
+    };
+    match receive(&visit, &parts, body).await {
+        Ok(response) => response,
+        Err(error) => Trouble::from(error).into_response(),
+    }
+}
+
+async fn receive(visit: &Visit, parts: &Parts, body: axum::body::Body) -> Result<Response> {
+    let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let mut form = kind
+        .and_then(|kind| Form::of(kind, FILE))
+        .ok_or_else(|| Error::invalid("body", "must be a form with a file"))?;
+    let (mut fields, mut arriving) = (Fields::default(), None);
+    let taken = take(visit, body, &mut form, &mut fields, &mut arriving).await;
+    let Some(Arriving { job, path, mut file }) = arriving else {
+        return match taken {
+            Ok(()) if !visit.is_mark(fields.get("csrf").unwrap_or_default()) => Ok(foreign_form()),
+            Ok(()) => Err(Error::invalid(FILE, "choose a file first")),
+            Err(Stop::Foreign) => Ok(foreign_form()),
+            Err(Stop::Wrong(error)) => Err(error),
+        };
+    };
+    let (engine, intakes) = (visit.engine().clone(), visit.desk.intakes.clone());
+    let flushed = file.flush().map_err(Error::internal);
+    drop(file);
+    let wrong = match (taken, flushed) {
+        (Ok(()), Ok(())) => None,
+        (Err(Stop::Wrong(error)), _) | (Ok(()), Err(error)) => Some(error),
+        (Err(Stop::Foreign), _) => return Ok(foreign_form()),
+    };
+    if let Some(error) = wrong {
+        let room = path.parent().map(std::path::Path::to_owned);
+        if let Some(room) = room {
+            // What cannot be removed now goes before the next import.
+            let _ = std::fs::remove_dir_all(room);
+        }
+        intakes.fail(&engine, &visit.call, job, &error).await;
+        return Err(error);
+    }
+    let order = Order {
+        file: path,
+        password: fields.get("password").map(str::to_owned),
+        dry_run: fields.get("dry_run").is_some(),
+        draws: fields.get("propose").is_some(),
+    };
+    let place = format!("/app/import/{}", job.id);
+    tokio::spawn(intakes.run(engine, visit.call.clone(), job, order));
+    Ok(Redirect::to(&place).into_response())
+}
+
+/// Why a form is not taken to its end.
+enum Stop {
+    /// It has not the mark of this sign-in.
+    Foreign,
+    Wrong(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Wrong(error)
+    }
+}
+
+/// Takes the form as it arrives. Nothing is stored before its mark is seen.
+async fn take(
+    visit: &Visit,
+    body: axum::body::Body,
+    form: &mut Form,
+    fields: &mut Fields,
+    arriving: &mut Option<Arriving>,
+) -> std::result::Result<(), Stop> {
+    let most = visit.desk.options.upload_bytes;
+    let (mut pieces, mut count) = (body.into_data_stream(), 0_u64);
+    while let Some(some) = pieces.next().await {
+        let some = some.map_err(|_| Error::invalid("body", "it ended early"))?;
+        count += some.len() as u64;
+        if count > most {
+            return Err(Error::too_large("the file", bytes(most)).into());
+        }
+        for piece in form.take(&some)? {
+            match piece {
+                Piece::Field(name, value) => fields.0.push((name, value)),
+                Piece::Begins(name) => {
+                    if !visit.is_mark(fields.get("csrf").unwrap_or_default()) {
+                        return Err(Stop::Foreign);
+                    }
+                    // Without a file chosen, a browser sends one without a name.
+                    if !name.is_empty() && arriving.is_none() {
+                        *arriving = Some(begin(visit, &name).await?);
+                    }
+                }
+                Piece::File(some) => {
+                    if let Some(arriving) = arriving {
+                        arriving.file.write_all(&some).map_err(Error::internal)?;
+                    }
+                }
+            }
+        }
+    }
+    if form.ended() { Ok(()) } else { Err(Error::invalid("body", "it ended early").into()) }
+}
+
+/// Writes the job down and makes room for its file.
+async fn begin(visit: &Visit, name: &str) -> Result<Arriving> {
+    let spool = visit.desk.options.spool.as_ref();
+    let spool = spool.ok_or_else(|| Error::Unsupported {
+        what: "this server has no room for files".to_owned(),
+    })?;
+    let name = plain_name(name);
+    let asked = json!({ "name": name });
+    let job = visit.engine().begin_work(&visit.call, Work::Import, asked).await?;
+    let room = visit.desk.intakes.room(spool, job.id).map_err(Error::internal)?;
+    let path = room.join(name);
+    let file = std::fs::File::create_new(&path).map_err(Error::internal)?;
+    Ok(Arriving { job, path, file: std::io::BufWriter::new(file) })
+}

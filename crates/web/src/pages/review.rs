@@ -1,0 +1,215 @@
+//! What waits for a decision.
+
+use askama::Template;
+use axum::response::Response;
+use futures::StreamExt;
+use yore_domain::change::What;
+use yore_domain::hold::{DiffLine, Hold, HoldReason, HoldState};
+use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::{Error, HoldId, Result, Timestamp};
+use yore_engine::Decision;
+use yore_http::SentEvent;
+
+use super::back;
+use crate::diff::{self, Part};
+use crate::trouble::{Page, shown};
+use crate::visit::{Posted, Shell, Visit};
+
+/// How many are shown at once.
+const SHOWN: usize = 50;
+
+#[derive(Template)]
+#[template(path = "review.html")]
+struct ReviewPage {
+    shell: Shell,
+    waiting: Vec<Waiting>,
+    decided: Vec<Decided>,
+    more: bool,
+}
+
+/// A change that waits.
+struct Waiting {
+    id: String,
+    what: &'static str,
+    who: String,
+    protocol: String,
+    asked: Timestamp,
+    why: String,
+    /// What a proposal of the server rests on.
+    reasoning: Option<String>,
+    /// The memory that it resembles or speaks against.
+    beside: Option<String>,
+    fields: Vec<Field>,
+    /// The text, where it can be changed before it is approved.
+    editable: Option<String>,
+}
+
+/// A member before and after.
+struct Field {
+    name: String,
+    before: Option<Vec<Part>>,
+    after: Option<Vec<Part>>,
+}
+
+/// A decision that can still be taken back.
+struct Decided {
+    id: String,
+    approved: bool,
+    what: &'static str,
+}
+
+pub(crate) async fn show(visit: Visit) -> Page {
+    let mut holds = visit.engine().holds(&visit.call, HoldState::Pending, SHOWN + 1).await?;
+    let more = holds.len() > SHOWN;
+    holds.truncate(SHOWN);
+    let (mut waiting, mut decided) = (Vec::new(), Vec::new());
+    for hold in holds {
+        match visit.desk.decided(hold.id) {
+            None => waiting.push(Waiting::from(hold)),
+            Some(approved) => decided.push(Decided {
+                id: hold.id.to_string(),
+                approved,
+                what: what(&hold.mutation),
+            }),
+        }
+    }
+    Ok(shown(&ReviewPage { shell: visit.shell("review"), waiting, decided, more }))
+}
+
+impl From<Hold> for Waiting {
+    fn from(hold: Hold) -> Self {
+        let (why, beside) = reason(&hold.reason);
+        let editable = match &hold.mutation {
+            Mutation::Remember { draft, .. } => Some(draft.content.body.text.clone()),
+            Mutation::Revise { .. }
+            | Mutation::Relabel { .. }
+            | Mutation::Forget { .. }
+            | Mutation::Merge { .. }
+            | Mutation::Restore { .. }
+            | Mutation::Disclose { .. } => None,
+        };
+        Self {
+            id: hold.id.to_string(),
+            what: what(&hold.mutation),
+            who: hold.agent.clone().unwrap_or_else(|| "you".into()),
+            protocol: hold.protocol,
+            asked: hold.asked,
+            why,
+            reasoning: hold.reasoning,
+            beside,
+            fields: hold.diff.into_iter().map(Field::from).collect(),
+            editable,
+        }
+    }
+}
+
+impl From<DiffLine> for Field {
+    fn from(line: DiffLine) -> Self {
+        let told = |value: serde_json::Value| {
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        };
+        let (before, after) = (line.before.map(told), line.after.map(told));
+        let parts = diff::words(
+            before.as_deref().unwrap_or_default(),
+            after.as_deref().unwrap_or_default(),
+        );
+        let without = |gone: diff::Fate| -> Vec<Part> {
+            parts.iter().filter(|part| part.fate != gone).cloned().collect()
+        };
+        Self {
+            name: spoken(&line.field),
+            before: before.map(|_| without(diff::Fate::Added)),
+            after: after.map(|_| without(diff::Fate::Removed)),
+        }
+    }
+}
+
+/// The name of a member as people say it.
+fn spoken(field: &str) -> String {
+    match field {
+        "body.text" => "text".into(),
+        field if field.starts_with("memory.") => "memory".into(),
+        field => field.rsplit('.').next().unwrap_or(field).replace('_', " "),
+    }
+}
+
+fn what(mutation: &Mutation) -> &'static str {
+    match mutation {
+        Mutation::Remember { .. } => "remember",
+        Mutation::Revise { .. } => "change",
+        Mutation::Relabel { .. } => "relabel",
+        Mutation::Forget { depth: Depth::Erase, .. } => "erase for good",
+        Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => "forget",
+        Mutation::Merge { .. } => "merge",
+        Mutation::Restore { .. } => "restore",
+        Mutation::Disclose { .. } => "read",
+    }
+}
+
+fn reason(reason: &HoldReason) -> (String, Option<String>) {
+    match reason {
+        HoldReason::Requested => ("asked for approval".into(), None),
+        HoldReason::Unhelpful => ("was of no use lately".into(), None),
+        HoldReason::Rule(name) => (format!("your rule “{name}” holds it"), None),
+        HoldReason::NearDuplicate(memory) => {
+            ("looks like something known".into(), Some(memory.to_string()))
+        }
+        HoldReason::Contradiction(memory) => {
+            ("speaks against something known".into(), Some(memory.to_string()))
+        }
+        HoldReason::SyncConflict(memory) => {
+            ("two sides changed it".into(), Some(memory.to_string()))
+        }
+    }
+}
+
+fn named(id: &str) -> Result<HoldId> {
+    id.parse().map_err(|_| Error::NotFound)
+}
+
+/// Decides one or several.
+pub(crate) async fn decide(Posted { visit, form }: Posted) -> Page {
+    let decision = match form.get("decision") {
+        Some("approve") => Decision::Approve,
+        Some("reject") => Decision::Reject,
+        Some(_) | None => return Err(Error::invalid("decision", "approve or reject").into()),
+    };
+    let holds = form.all("hold").map(named).collect::<Result<Vec<HoldId>>>()?;
+    for hold in holds {
+        visit.desk.decide(visit.call.clone(), &visit.mark(), hold, decision.clone()).await?;
+    }
+    Ok(back("/app/review", ""))
+}
+
+/// Approves with another text.
+pub(crate) async fn edit(Posted { visit, form }: Posted) -> Page {
+    let id = named(form.get("hold").unwrap_or_default())?;
+    let hold = visit.engine().hold(&visit.call, id).await?;
+    let Mutation::Remember { mut draft, .. } = hold.mutation else {
+        return Err(Error::invalid("decision", "only a held remember can be edited").into());
+    };
+    draft.content.body.text = form.text("text");
+    draft.validate()?;
+    visit.desk.decide(visit.call.clone(), &visit.mark(), id, Decision::Edit(draft)).await?;
+    Ok(back("/app/review", ""))
+}
+
+/// Takes decisions back that are not carried out yet.
+pub(crate) async fn undo(Posted { visit, form }: Posted) -> Page {
+    let holds = form.all("hold").map(named).collect::<Result<Vec<HoldId>>>()?;
+    let taken = visit.desk.take_back(&visit.mark(), &holds);
+    Ok(back("/app/review", if taken == 0 { "late" } else { "undone" }))
+}
+
+/// Tells a page whenever something began to wait or was decided.
+pub(crate) async fn events(visit: Visit) -> Page {
+    let changes = visit.engine().subscribe(&visit.call, None).await?;
+    let told =
+        changes.take_while(|change| std::future::ready(change.is_ok())).filter_map(|change| {
+            let is_hold = change.is_ok_and(|event| matches!(event.change, What::Hold { .. }));
+            let event = SentEvent { id: None, event: Some("holds"), data: "changed".into() };
+            std::future::ready(is_hold.then_some(event))
+        });
+    let response: Response = yore_http::events(told.boxed(), &visit.desk.surface.stop);
+    Ok(response)
+}

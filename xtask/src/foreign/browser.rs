@@ -1,0 +1,56 @@
+//! The web app in a real browser: flows by mouse and keyboard, judged for accessibility by axe.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::home::Home;
+use super::tools::Node;
+use super::{Book, succeed};
+use crate::workspace::target_dir;
+
+const PACKAGES: [&str; 2] = ["playwright-core@1.65.0", "axe-core@4.14.0"];
+/// What is done in the browser. Each name it prints is one check.
+const FLOWS: &str = include_str!("browser/flows.mjs");
+/// Where a browser may be, unless `YORE_CHROMIUM` names one.
+const BROWSERS: [&str; 4] =
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Serves a vault and lets the flows run over it.
+pub(super) fn run(book: &mut Book) -> Result<()> {
+    let Some(browser) = browser() else {
+        book.not_run("web_app_in_a_browser", "no chromium is installed; YORE_CHROMIUM names one");
+        return Ok(());
+    };
+    let node = Node::with("browser", &PACKAGES)?;
+    let shots = target_dir()?.join("screenshots");
+    fs::create_dir_all(&shots)?;
+    let home = Home::new("browser")?;
+    let (_serving, url) = home.serve()?;
+    let script = target_dir()?.join("tools/browser/flows.mjs");
+    fs::write(&script, FLOWS)?;
+    let yore = serde_json::to_string(&home.line(&[]))?;
+    let mut flows = node.command();
+    flows.arg(script).env("YORE_URL", &url).env("YORE_LINE", yore);
+    let told = succeed(flows.env("YORE_CHROMIUM", browser).env("YORE_SHOTS", shots))?;
+    for line in told.lines().filter(|line| line.starts_with('{')) {
+        let check: Value = serde_json::from_str(line)?;
+        let name = check["name"].as_str().context("a check has a name")?;
+        book.check(&format!("web_{name}"), || match check["error"].as_str() {
+            None => Ok(()),
+            Some(error) => anyhow::bail!("{error}"),
+        });
+    }
+    Ok(())
+}
+
+fn browser() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("YORE_CHROMIUM") {
+        return Some(named.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    let places = std::env::split_paths(&path);
+    places.flat_map(|place| BROWSERS.map(|name| place.join(name))).find(|file| file.is_file())
+}
