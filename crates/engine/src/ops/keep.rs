@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use yore_domain::grant::Verb;
+use yore_domain::grant::{Verb, Verbs};
 use yore_domain::job::{Job, JobState};
 use yore_domain::memory::Status;
 use yore_domain::{Error, JobId, KeyId, MemoryId, Result, limits};
@@ -74,7 +74,10 @@ impl Engine {
     /// Puts a copy in place of the vault. What was erased since the copy was made is erased in
     /// it, too.
     pub async fn restore_backup(&self, call: &Call, from: PathBuf) -> Result<()> {
-        self.keep(call, Need::one("restore-backup", Verb::Admin), async |engine, permit| {
+        // It replaces everything that was said and remembered.
+        let verbs = Verbs::of(&[Verb::Admin, Verb::Write, Verb::Erase]);
+        let need = Need { verbs, ..Need::one("restore-backup", Verb::Admin) };
+        self.keep(call, need, async |engine, permit| {
             // A vault that cannot be read any more has no ledger to follow.
             let graves = engine.graves(permit).await.unwrap_or_else(|error| {
                 tracing::warn!(vault = %permit.vault(), %error, "the ledger of erasures is lost");

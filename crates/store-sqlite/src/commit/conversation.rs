@@ -37,7 +37,9 @@ impl Commit<'_> {
         Before { conversation: Some((*self.classes.get(class)).clone()), ..Before::default() }
     }
 
-    pub(super) fn conversation(&mut self, conversation: &Conversation) -> Result<()> {
+    pub(super) fn conversation(&mut self, conversation: &Conversation) -> Result<Before> {
+        let known = self.conversation_row(conversation.id)?;
+        let before = known.map_or_else(Before::default, |(_, class)| self.seen(class));
         let class = self.classes.id_of(self.conn, &conversation.class())?;
         self.run(
             "INSERT INTO conversation (id, class, platform, created, updated, data)
@@ -59,7 +61,7 @@ impl Commit<'_> {
             class,
             session: conversation.scope.session.clone(),
         });
-        Ok(())
+        Ok(before)
     }
 
     /// Appends a message. One that is already there stays as it is and changes nothing.
