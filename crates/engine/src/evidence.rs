@@ -165,8 +165,10 @@ impl Engine {
                     return Ok(vault);
                 }
                 return match found {
-                    Found::Anywhere(_, proof) if may_create(proof, now) => match unknown {
-                        Unknown::Create if call.credentials.claims.is_empty() => {
+                    Found::Anywhere(_, proof) if stands(proof, now) => match unknown {
+                        Unknown::Create
+                            if call.credentials.claims.is_empty() && may_create(proof) =>
+                        {
                             self.create_vault(tenant, owner).await
                         }
                         Unknown::Create | Unknown::Refuse => Err(Error::NotFound),
@@ -370,12 +372,24 @@ fn home_of(found: &Found, tenant: TenantId) -> bool {
     }
 }
 
-fn may_create(proof: &Presented, now: Timestamp) -> bool {
+/// Whether a credential counts in the vaults of a tenant.
+fn stands(proof: &Presented, now: Timestamp) -> bool {
     match proof {
         Presented::MasterKey { proven } => *proven,
-        Presented::Token { token, .. } => {
-            token.as_ref().is_some_and(|t| t.holds_at(now) && !matches!(t.bearer, Bearer::Admin(_)))
+        Presented::Token { token, .. } => token.as_ref().is_some_and(|t| t.holds_at(now)),
+        Presented::Claims { .. } | Presented::TakenUp { .. } | Presented::Unreadable { .. } => {
+            false
         }
+    }
+}
+
+/// Whether somebody who stands in a tenant makes vaults by writing; an admin does not write.
+fn may_create(proof: &Presented) -> bool {
+    match proof {
+        Presented::Token { token, .. } => {
+            token.as_ref().is_some_and(|t| !matches!(t.bearer, Bearer::Admin(_)))
+        }
+        Presented::MasterKey { .. } => true,
         Presented::Claims { .. } | Presented::TakenUp { .. } | Presented::Unreadable { .. } => {
             false
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use yore_domain::grant::Verb;
 use yore_domain::webhook::{Progress, Topic, Webhook};
-use yore_domain::{Error, Result, WebhookId};
+use yore_domain::{Error, Result, VaultId, WebhookId};
 use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
@@ -50,11 +50,10 @@ impl Engine {
                 register(engine, session, snapshot, input).await
             })
         });
-        let added: Value = plan.await?;
         // The answer that is kept for retries holds no secret.
-        let mut webhook: Webhook = serde_json::from_value(added).map_err(Error::internal)?;
-        webhook.secret = secret;
-        Ok(webhook)
+        let (told, vault): (Webhook, VaultId) = plan.await?;
+        self.0.work.listens(vault);
+        Ok(Webhook { secret, ..told })
     }
 
     /// Lists who is told, and how far each has been.
@@ -139,7 +138,7 @@ async fn register(
     session: &Session,
     snapshot: &dyn Snapshot,
     input: &Register,
-) -> Result<Planned<Value>> {
+) -> Result<Planned<(Webhook, VaultId)>> {
     let Register { url, topics, seed } = input;
     if url.len() > ADDRESS {
         return Err(Error::too_large("url", ADDRESS as u64));
@@ -170,8 +169,7 @@ async fn register(
         Write::Setting(place(webhook.id), json!(progress)),
     ];
     let trace = Trace::default().with("webhook", webhook.id.to_string());
-    engine.0.work.listens(session.permit.vault());
-    let told = json!(Webhook { secret: [0; 32], ..webhook });
+    let told = (Webhook { secret: [0; 32], ..webhook }, session.permit.vault());
     let mut planned = Planned::done(told, writes).traced(trace);
     planned.preconditions.push(Precondition::Setting(REGISTERED.to_owned(), before));
     Ok(planned)

@@ -74,6 +74,7 @@ impl Idle {
         if let Err(error) = serving.await {
             tracing::error!(%error, "the socket ended badly");
         }
+        app.omp().halt().await;
         drop(app);
         host.close(None).await
     }
