@@ -54,6 +54,9 @@ pub enum What {
         conversation: ConversationId,
         /// Its class now.
         class: Class,
+        /// Whether it was made.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        made: bool,
     },
     /// A message was appended.
     Message {
@@ -89,11 +92,17 @@ pub enum What {
     Grant {
         /// Which.
         grant: GrantId,
+        /// Whether it was revoked.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        revoked: bool,
     },
     /// A job moved.
     Job {
         /// Which.
         job: JobId,
+        /// Whether it was completed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        completed: bool,
     },
 }
 

@@ -219,6 +219,9 @@ pub enum Bearer {
     Grant(GrantId),
     /// A service that may act for any user of the tenant. Kept in the catalog.
     Service(TenantId),
+    /// Somebody who looks after a tenant: reads everything, changes nothing of it. Kept in the
+    /// catalog.
+    Admin(TenantId),
 }
 
 /// What is kept of a bearer token: never the token, only its hash.

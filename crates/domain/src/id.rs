@@ -85,6 +85,8 @@ uuid_id! {
     HoldId, "hold";
     /// Names a durable job.
     JobId, "job";
+    /// Names somebody who is told of changes over the web.
+    WebhookId, "webhook";
     /// Names a vault.
     VaultId, "vault";
     /// Names a tenant.

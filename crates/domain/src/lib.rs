@@ -28,10 +28,11 @@ pub mod scope;
 pub mod sensitive;
 pub mod stream;
 pub mod time;
+pub mod webhook;
 
 pub use error::{Error, Result};
 pub use id::{
     AgentId, BlobHash, BlobHasher, ConversationId, GrantId, HoldId, JobId, KeyId, MemoryId,
-    MessageId, Seq, TenantId, TokenId, VaultId, VersionId,
+    MessageId, Seq, TenantId, TokenId, VaultId, VersionId, WebhookId,
 };
 pub use time::{Span, Timestamp};

@@ -6,6 +6,7 @@
 
 mod care;
 mod duplicates;
+pub(crate) mod notify;
 mod pace;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +52,9 @@ pub(crate) struct Work {
     paces: Mutex<BTreeMap<VaultId, Pace>>,
     /// The passes over short-term memory that are under way.
     pub(crate) passes: Mutex<BTreeSet<JobId>>,
+    /// Vaults that somebody began to listen to.
+    listening: Mutex<BTreeSet<VaultId>>,
+    pub(crate) heard: Notify,
 }
 
 impl Work {
@@ -59,6 +63,20 @@ impl Work {
         if self.touched.lock().insert(vault) {
             self.wake.notify_one();
         }
+    }
+
+    /// Says that somebody listens to a vault.
+    pub(crate) fn listens(&self, vault: VaultId) {
+        self.listening.lock().insert(vault);
+    }
+
+    /// Says that somebody who was told nothing for a while listens again.
+    pub(crate) fn listen_again(&self) {
+        self.heard.notify_one();
+    }
+
+    pub(crate) fn newly_listening(&self) -> BTreeSet<VaultId> {
+        std::mem::take(&mut *self.listening.lock())
     }
 }
 
@@ -116,7 +134,7 @@ impl Engine {
         Ok(self.all_vaults().await?.into_iter().collect())
     }
 
-    async fn all_vaults(&self) -> Result<BTreeSet<VaultId>> {
+    pub(crate) async fn all_vaults(&self) -> Result<BTreeSet<VaultId>> {
         let permit = self.system(VaultId::CATALOG, "list the vaults")?;
         let vaults = self.keeper().vaults(&permit).await?;
         Ok(vaults.into_iter().map(|info| info.id).collect())
@@ -126,6 +144,7 @@ impl Engine {
     async fn work(&self, vault: VaultId) -> Result<Left> {
         let pieces = [
             self.end_memories(vault).await?,
+            self.end_kept(vault).await?,
             self.lapse_holds(vault).await?,
             self.embed(vault).await?,
         ];

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use yore_canon::key::VerifyingKey;
-use yore_domain::VaultId;
 use yore_domain::grant::Grant;
+use yore_domain::{GrantId, VaultId};
 use zeroize::Zeroizing;
 
 /// A secret text: never printed, wiped when dropped.
@@ -50,6 +50,8 @@ pub struct Credentials {
     pub bearer: Option<Secret>,
     /// Signed claims, translated by the protocol into the one grant.
     pub claims: Vec<Claims>,
+    /// Grants that whoever holds the master key takes up for their agents, beside the proof.
+    pub taken_up: Vec<GrantId>,
     /// What could not be read as a credential; its presence refuses the call.
     pub unreadable: Option<&'static str>,
 }

@@ -83,6 +83,10 @@ impl Engine {
         for claims in &call.credentials.claims {
             presented.push(self.weigh(&*snapshot, vault, home, claims).await?);
         }
+        for id in &call.credentials.taken_up {
+            let grant = snapshot.grant(*id).await?.map(Box::new);
+            presented.push(Presented::TakenUp { grant });
+        }
         let open = snapshot.setting("public_reads").await?;
         let public_reads = open.and_then(|value| value.as_bool()).unwrap_or(false);
         Ok(Evidence { vault, presented, public_reads })
@@ -108,7 +112,9 @@ impl Engine {
                 let snapshot = self.store().snapshot(&permit).await?;
                 let mut found = stored(&*snapshot, secret).await?;
                 if let Presented::Token { token, .. } = &mut found
-                    && token.as_ref().is_some_and(|t| t.bearer != Bearer::Service(tenant))
+                    && token.as_ref().is_some_and(|t| {
+                        ![Bearer::Service(tenant), Bearer::Admin(tenant)].contains(&t.bearer)
+                    })
                 {
                     *token = None;
                 }
@@ -159,8 +165,10 @@ impl Engine {
                     return Ok(vault);
                 }
                 return match found {
-                    Found::Anywhere(_, proof) if may_create(proof, now) => match unknown {
-                        Unknown::Create if call.credentials.claims.is_empty() => {
+                    Found::Anywhere(_, proof) if stands(proof, now) => match unknown {
+                        Unknown::Create
+                            if call.credentials.claims.is_empty() && may_create(proof) =>
+                        {
                             self.create_vault(tenant, owner).await
                         }
                         Unknown::Create | Unknown::Refuse => Err(Error::NotFound),
@@ -301,8 +309,8 @@ impl Engine {
 
 /// Whether nothing at all is presented.
 fn is_silent(call: &Call) -> bool {
-    let Credentials { bearer, claims, unreadable } = &call.credentials;
-    bearer.is_none() && claims.is_empty() && unreadable.is_none()
+    let Credentials { bearer, claims, taken_up, unreadable } = &call.credentials;
+    bearer.is_none() && claims.is_empty() && taken_up.is_empty() && unreadable.is_none()
 }
 
 /// What is said of a credential that opens another vault than the one that is asked for.
@@ -319,7 +327,7 @@ fn veiled(call: &Call, presented: &[Presented], error: Error) -> Error {
         Presented::MasterKey { proven } => *proven,
         Presented::Token { token, .. } => token.is_some(),
         Presented::Claims { signature, issuer, .. } => *signature && *issuer != Standing::Stranger,
-        Presented::Unreadable { .. } => false,
+        Presented::TakenUp { .. } | Presented::Unreadable { .. } => false,
     };
     let stranger = named && !is_silent(call) && !presented.iter().any(stands);
     if stranger && matches!(error, Error::Unauthenticated { .. }) {
@@ -369,11 +377,27 @@ fn home_of(found: &Found, tenant: TenantId) -> bool {
     }
 }
 
-fn may_create(proof: &Presented, now: Timestamp) -> bool {
+/// Whether a credential counts in the vaults of a tenant.
+fn stands(proof: &Presented, now: Timestamp) -> bool {
     match proof {
         Presented::MasterKey { proven } => *proven,
         Presented::Token { token, .. } => token.as_ref().is_some_and(|t| t.holds_at(now)),
-        Presented::Claims { .. } | Presented::Unreadable { .. } => false,
+        Presented::Claims { .. } | Presented::TakenUp { .. } | Presented::Unreadable { .. } => {
+            false
+        }
+    }
+}
+
+/// Whether somebody who stands in a tenant makes vaults by writing; an admin does not write.
+fn may_create(proof: &Presented) -> bool {
+    match proof {
+        Presented::Token { token, .. } => {
+            token.as_ref().is_some_and(|t| !matches!(t.bearer, Bearer::Admin(_)))
+        }
+        Presented::MasterKey { .. } => true,
+        Presented::Claims { .. } | Presented::TakenUp { .. } | Presented::Unreadable { .. } => {
+            false
+        }
     }
 }
 
@@ -381,7 +405,7 @@ async fn stored(snapshot: &dyn Snapshot, secret: &Secret) -> Result<Presented> {
     let token = snapshot.token(&token::digest(secret)).await?.map(Box::new);
     let grant = match token.as_ref().map(|token| &token.bearer) {
         Some(Bearer::Grant(id)) => snapshot.grant(*id).await?.map(Box::new),
-        Some(Bearer::Owner | Bearer::Service(_)) | None => None,
+        Some(Bearer::Owner | Bearer::Service(_) | Bearer::Admin(_)) | None => None,
     };
     Ok(Presented::Token { token, grant })
 }

@@ -122,7 +122,7 @@ async fn the_owner_is_told_of_grants_and_an_agent_is_not() {
     let mut agents = vault.engine.subscribe(&agent.call, None).await.unwrap();
     let other = vault.agent(|_| {}).await;
     let event = next(&mut owners).await.unwrap().unwrap();
-    assert_eq!(event.change, What::Grant { grant: other.grant });
+    assert_eq!(event.change, What::Grant { grant: other.grant, revoked: false });
     assert!(quiet(&mut agents).await);
 }
 

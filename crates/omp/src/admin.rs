@@ -214,11 +214,18 @@ fn action(operation: &str) -> &'static str {
         "remember" | "revise" | "relabel" | "restore" | "merge" | "converse" | "attach"
         | "amend-conversation" | "import" | "propose" | "feedback" | "profile.put" | "undo"
         | "hold-conversation" | "legal-hold" | "rule.put" | "rule.remove" | "rule.switch"
-        | "rule.learn" | "consolidate" | "rotate" | "job.begin" | "job.move" | "job.cancel" => {
-            "write"
-        }
-        "forget" | "expire" | "erase-conversation" | "erase-message" | "erase-rest"
-        | "profile.erase" | "stores.forget" => "delete",
+        | "rule.learn" | "consolidate" | "rotate" | "job.begin" | "job.move" | "job.cancel"
+        | "webhook.add" | "webhook.remove" | "webhook.switch" | "tenant.add" | "user.add"
+        | "user.remove" | "retention.set" => "write",
+        "forget"
+        | "expire"
+        | "erase-conversation"
+        | "erase-message"
+        | "erase-rest"
+        | "profile.erase"
+        | "stores.forget"
+        | "retention"
+        | "erase-when-released" => "delete",
         "takeout" | "backup" => "backup",
         "restore-backup" => "restore",
         "export" | "profile.export" => "export",
@@ -233,7 +240,7 @@ fn action(operation: &str) -> &'static str {
 /// What an entry is about: an id, several, or the whole vault.
 fn target(entry: &Entry) -> Value {
     let draft = &entry.draft;
-    for name in ["conversation", "grant", "job"] {
+    for name in ["conversation", "grant", "job", "webhook"] {
         if let Some(id) = draft.detail.get(name) {
             return id.clone();
         }

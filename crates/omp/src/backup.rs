@@ -19,6 +19,7 @@ use crate::error::{Refusal, Result};
 use crate::map::Object;
 use crate::params::Params;
 use crate::routes::Asking;
+use crate::running::Running;
 use crate::spool::{Kept, kept_until};
 
 /// What waits between the vault and the archive.
@@ -64,6 +65,26 @@ impl Omp {
         Ok(id)
     }
 
+    /// Begins a backup anew that was cut off. One under a password of the user's is given up: the
+    /// password is kept nowhere.
+    pub(crate) async fn resume_backup(&self, call: Call, job: Job) {
+        let asked = &job.input["asked"];
+        let filter = serde_json::from_value::<Filter>(asked["filter"].clone());
+        let identity = self.engine.identify(&call, Verb::Export).await;
+        let (false, Ok(filter), Ok(identity), Ok(spool)) =
+            (asked["sealed"] == true, filter, identity, self.spool())
+        else {
+            return self.give_up(call.vault, job).await;
+        };
+        spool.remove(&job);
+        let (omp, id) = (self.clone(), job.id);
+        self.running.begin(id);
+        tokio::spawn(async move {
+            omp.carry_out_backup(&call, &identity, job, filter, None).await;
+            omp.running.end(id);
+        });
+    }
+
     async fn carry_out_backup(
         &self,
         call: &Call,
@@ -74,7 +95,11 @@ impl Omp {
     ) {
         let own = password.is_none();
         let password = password.unwrap_or_else(|| self.spool_password(identity, job.id));
-        match self.written(call, &mut job, filter, password).await {
+        let written = self.written(call, &mut job, filter, password).await;
+        if written.is_err() && self.running.is_halted() {
+            return;
+        }
+        match written {
             Ok((manifest, size)) => {
                 job.state = JobState::Completed;
                 job.report = json!({
@@ -120,7 +145,7 @@ impl Omp {
         let (sender, receiver) = mpsc::channel(WAITING);
         let packed = tokio::task::spawn_blocking(move || pack(file, latest, &password, receiver));
         // A writer that ended early says itself why.
-        let fed = feed(&takeout, &sender).await;
+        let fed = feed(&takeout, &sender, &self.running).await;
         drop(sender);
         let manifest = packed.await.map_err(Error::internal)??;
         fed?;
@@ -176,14 +201,18 @@ impl Omp {
     }
 }
 
-/// How a job stands. One that nobody runs any more was cut off by the end of the server.
+/// What is said of a job that stops because the server does.
+pub(crate) fn stopped() -> Refusal {
+    Refusal::new(503, "unavailable", "the server is ending")
+}
+
+/// How a job stands. One that the end of a server cut off waits until a server goes on with it.
 pub(crate) fn state_of(job: &Job, running: bool) -> Value {
-    let cut_off = !job.state.is_final() && !running;
     let status = match job.state {
-        JobState::Queued if running => "queued",
         JobState::Running if running => "running",
+        JobState::Queued | JobState::Running => "queued",
         JobState::Completed => "completed",
-        JobState::Queued | JobState::Running | JobState::Failed | JobState::Cancelled => "failed",
+        JobState::Failed | JobState::Cancelled => "failed",
     };
     let progress = match (job.state, job.total) {
         (JobState::Completed, _) => 100,
@@ -191,9 +220,8 @@ pub(crate) fn state_of(job: &Job, running: bool) -> Value {
         (_, Some(0) | None) => 0,
     };
     let mut state = json!({"job_id": job.id, "status": status, "progress": progress});
-    let cut_off = cut_off.then(|| "the server ended before it was done; begin again".to_owned());
-    if let Some(error) = job.error.clone().or(cut_off) {
-        state["error"] = error.into();
+    if let Some(error) = &job.error {
+        state["error"] = error.as_str().into();
     }
     state
 }
@@ -206,21 +234,28 @@ fn named<T: Copy>(ids: &BTreeSet<T>, bytes: impl Fn(T) -> [u8; 16]) -> Vec<T> {
 }
 
 /// Hands everything over in the order of the archive.
-async fn feed(takeout: &Takeout, sender: &mpsc::Sender<Part>) -> Result<()> {
+async fn feed(takeout: &Takeout, sender: &mpsc::Sender<Part>, running: &Running) -> Result<()> {
     let contents = &takeout.contents;
+    let going_on = || match running.is_halted() {
+        true => Err(stopped()),
+        false => Ok(()),
+    };
     for (blob, media_type) in &contents.blobs {
+        going_on()?;
         let Some(bytes) = takeout.attachment(*blob).await? else { continue };
         if sender.send(Part::Attachment(*blob, media_type.clone(), bytes)).await.is_err() {
             return Ok(());
         }
     }
     for id in named(&contents.conversations, |id| id.bytes()) {
+        going_on()?;
         let Some(talk) = takeout.talk(id).await? else { continue };
         if sender.send(Part::Talk(Box::new(talk))).await.is_err() {
             return Ok(());
         }
     }
     for id in named(&contents.memories, |id| id.bytes()) {
+        going_on()?;
         let Some((version, created)) = takeout.memory(id).await? else { continue };
         if sender.send(Part::Memory(Box::new(version), created)).await.is_err() {
             return Ok(());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use yore_domain::conversation::Message;
 use yore_domain::grant::Verb;
 use yore_domain::query::{Order, PageRequest};
 use yore_domain::{ConversationId, Error, MessageId};
@@ -10,9 +11,10 @@ use yore_engine::{Amendment, Call, Talk};
 
 use crate::condition::Expected;
 use crate::error::{Refusal, Result};
+use crate::flags::{self, Flags};
 use crate::map::{self, Object, Sent};
 use crate::routes::{Asking, Sheet};
-use crate::{NAME, Omp, flags};
+use crate::{NAME, Omp};
 
 /// A conversation that was sent, as it is stored now.
 pub(crate) struct Made {
@@ -35,12 +37,16 @@ impl Omp {
         let (head, sent) = map::conversation(object, links, asking.ids()?)?;
         let merge = params.flag("merge")?.unwrap_or(false);
         let messages = self.stored(call, sent).await?;
+        let raised = messages.clone();
         let known = match merge {
             true => there(self.engine.say(call, head.id, messages.clone()).await)?.is_some(),
             false => false,
         };
         let id = match known {
-            true => head.id,
+            true => {
+                self.raise(call, head.id, &raised).await?;
+                head.id
+            }
             false => self.engine.begin(call, head, messages).await?,
         };
         let made = match seen(self.engine.talk(call, id).await)? {
@@ -95,6 +101,10 @@ impl Omp {
     ) -> Result<(String, Object)> {
         let call = &asking.call;
         let id = map::conversation_id(id)?;
+        if flags::names_any(&change) {
+            let (head, _) = self.engine.conversation(call, id).await?;
+            self.may_lower(call, Flags::in_foreign(&head.foreign), &change).await?;
+        }
         let amendment = amendment(change)?;
         self.engine
             .amend_conversation(NAME, call, id, amendment, expected.tags())
@@ -130,7 +140,9 @@ impl Omp {
         let sent = map::messages(messages, &head, links, asking.ids()?)?;
         let messages = self.stored(call, sent).await?;
         let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
+        let raised = messages.clone();
         let said = self.engine.say(call, id, messages).await?;
+        self.raise(call, id, &raised).await?;
         Ok(json!({
             "conversation_id": head.id,
             "message_ids": ids,
@@ -161,12 +173,38 @@ impl Omp {
         Ok(json!({"deleted": true, "scope": scope(0, 1)}))
     }
 
+    /// A flag on any message is one of its conversation, too.
+    async fn raise(&self, call: &Call, id: ConversationId, messages: &[Message]) -> Result<()> {
+        let flags = messages
+            .iter()
+            .fold(Flags::default(), |flags, message| flags.or(Flags::in_foreign(&message.foreign)));
+        if flags == Flags::default() {
+            return Ok(());
+        }
+        let (head, _) = self.engine.conversation(call, id).await?;
+        let members = flags.missing_in(head.foreign.get(NAME));
+        if members.is_empty() {
+            return Ok(());
+        }
+        let members = members.into_iter().map(|(name, value)| (name, Some(value))).collect();
+        let amendment = Amendment { members, ..Amendment::default() };
+        let call = Call { operation: None, ..call.clone() };
+        Ok(self.engine.amend_conversation(NAME, &call, id, amendment, Vec::new()).await?)
+    }
+
+    /// Flags that protect somebody are taken away by who administers alone.
+    pub(crate) async fn may_lower(&self, call: &Call, had: Flags, change: &Object) -> Result<()> {
+        if had.lowered_by(change) {
+            self.engine
+                .demand(call, "flags.lower", Verb::Admin)
+                .await
+                .map_err(|error| Refusal::from(error).at(crate::scope::Scope::Admin))?;
+        }
+        Ok(())
+    }
+
     /// Stores the bytes that came with messages, so that the messages may name them.
-    async fn stored(
-        &self,
-        call: &Call,
-        sent: Sent,
-    ) -> Result<Vec<yore_domain::conversation::Message>> {
+    async fn stored(&self, call: &Call, sent: Sent) -> Result<Vec<Message>> {
         // A later upload under the first one's operation id would be taken for a retry.
         let call = Call { operation: None, ..call.clone() };
         for bytes in sent.attached {

@@ -126,7 +126,10 @@ impl Omp {
                     gone.conversations.push(id);
                     gone.messages += messages;
                 }
-                Err(Error::Consent { .. }) => held.push(json!({"type": "conversation", "id": id})),
+                Err(Error::Consent { .. }) => {
+                    self.engine.erase_when_released(&call, id).await?;
+                    held.push(json!({"type": "conversation", "id": id}));
+                }
                 // Somebody else was quicker.
                 Err(Error::NotFound) => {}
                 Err(error) => return Err(error.into()),
@@ -136,7 +139,10 @@ impl Omp {
             let forget = Mutation::Forget { memories: vec![id], depth: Depth::Erase, reason: None };
             match self.engine.mutate_as(NAME, &call, forget, Wish::default()).await {
                 Ok(_) => gone.memories.push(id),
-                Err(Error::Consent { .. }) => held.push(json!({"type": "memory", "id": id})),
+                Err(Error::Consent { .. }) => {
+                    self.engine.erase_memory_when_released(&call, id).await?;
+                    held.push(json!({"type": "memory", "id": id}));
+                }
                 Err(Error::Held { hold }) => {
                     pending.push(json!({"type": "memory", "id": id, "hold": hold}));
                 }

@@ -31,11 +31,15 @@ mod running;
 mod scope;
 mod search;
 mod spool;
+mod tenants;
 mod upload;
+mod webhooks;
 
 use std::path::PathBuf;
 
-use yore_engine::Engine;
+use yore_domain::job::{Job, JobState};
+use yore_engine::{Engine, VaultRef, Work};
+use yore_http::Outward;
 
 use error::Result;
 use running::Running;
@@ -43,6 +47,7 @@ use spool::Spool;
 
 pub use error::Refusal;
 pub use routes::{PATHS, PREFIXES, routes};
+pub use webhooks::Messenger;
 
 /// What the audit chain and carriers call this protocol.
 pub const NAME: &str = "omp";
@@ -63,6 +68,8 @@ pub struct Options {
     pub spool: Option<PathBuf>,
     /// Bytes of an archive that is brought in.
     pub archive_bytes: u64,
+    /// Where webhooks may lie.
+    pub outward: Outward,
 }
 
 impl Default for Options {
@@ -73,6 +80,7 @@ impl Default for Options {
             require_if_match: false,
             spool: None,
             archive_bytes: 10 << 30,
+            outward: Outward::default(),
         }
     }
 }
@@ -90,6 +98,38 @@ impl Omp {
     #[must_use]
     pub fn new(engine: Engine, options: Options) -> Self {
         Self { engine, options, running: Running::default() }
+    }
+
+    /// Goes on with backups and restores that the end of a server cut off. What cannot go on is
+    /// marked as failed.
+    pub async fn resume(&self) -> yore_domain::Result<()> {
+        for (work, job, call) in self.engine.unfinished_work().await? {
+            if self.running.has(job.id) {
+                continue;
+            }
+            match work {
+                Work::Archive => self.resume_backup(call, job).await,
+                Work::Restore => self.resume_restore(call, job).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops backups and restores where they are, for the next start to go on with.
+    pub async fn halt(&self) {
+        self.running.halt().await;
+    }
+
+    /// Marks a job as failed that cannot go on.
+    pub(crate) async fn give_up(&self, vault: VaultRef, mut job: Job) {
+        if let Ok(spool) = self.spool() {
+            spool.remove(&job);
+        }
+        job.state = JobState::Failed;
+        job.error = Some("the server ended before it was done; begin again".to_owned());
+        if let Err(error) = self.engine.abandon_work(vault, job).await {
+            tracing::warn!(%error, "the end of a job could not be written down");
+        }
     }
 
     /// Where archives wait.

@@ -13,7 +13,7 @@ use yore_domain::{BlobHash, ConversationId, MessageId};
 use yore_engine::{Listed, Talk};
 
 use crate::error::{Refusal, Result};
-use crate::flags;
+use crate::flags::{self, Flags};
 use crate::links::Links;
 
 /// A JSON object.
@@ -41,12 +41,14 @@ pub(crate) fn conversation(
 ) -> Result<(Conversation, Sent)> {
     checked_id(&object, ids)?;
     flags::check(&object)?;
-    let mut attached = Vec::new();
+    let (mut attached, mut said) = (Vec::new(), Flags::default());
     if let Some(Value::Array(messages)) = object.get_mut("messages") {
         for message in messages.iter_mut().filter_map(Value::as_object_mut) {
             prepared(message, links, ids, &mut attached)?;
+            said = said.or(Flags::of(message));
         }
     }
+    said.inherit(&mut object);
     let mut wrong = Vec::new();
     let (head, mut messages) = conversation_from(object, &mut wrong)?;
     if let Some((_, reason)) = wrong.first() {

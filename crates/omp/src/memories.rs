@@ -13,9 +13,10 @@ use yore_engine::{Call, Reference, Wish};
 use crate::condition::Expected;
 use crate::conversations::{seen, texts};
 use crate::error::{Refusal, Result};
+use crate::flags::{self, Flags};
 use crate::map::{self, Object};
 use crate::routes::{Asking, Sheet};
-use crate::{NAME, Omp, flags};
+use crate::{NAME, Omp};
 
 /// What is kept and shown, whether it holds or not.
 const KEPT: [Status; 4] =
@@ -29,10 +30,11 @@ impl Omp {
     pub(crate) async fn create_memory(
         &self,
         asking: &Asking,
-        object: Object,
+        mut object: Object,
     ) -> Result<(MemoryId, String, Object)> {
         let call = &asking.call;
         flags::check(&object)?;
+        self.inherited(call, &object).await?.inherit(&mut object);
         let superseded = self.superseded(call, &object).await?;
         let note = memory_from(object)?;
         let remember = Mutation::Remember { draft: Box::new(note.draft), id: Some(note.id) };
@@ -129,6 +131,8 @@ impl Omp {
         let call = &asking.call;
         let mut memory = self.found(call, id).await?;
         expected.check(&tag(&memory))?;
+        let had = Flags::in_foreign(&memory.head.content.foreign);
+        self.may_lower(call, had, &change).await?;
         let (patch, active) = patch(&memory, change)?;
         let (id, single) = (memory.head.memory, Call { operation: None, ..call.clone() });
         if active == Some(true) && !memory.head.status.is_live() {
@@ -166,6 +170,22 @@ impl Omp {
         let id: MemoryId = id.parse().map_err(|_| Error::NotFound)?;
         self.forget(call, id, Depth::Erase).await?;
         Ok(json!({"deleted": true, "scope": {"memories": 1}}))
+    }
+
+    /// What the conversations that a record is drawn from say of it, as far as the caller sees
+    /// them.
+    async fn inherited(&self, call: &Call, object: &Object) -> Result<Flags> {
+        let mut flags = Flags::default();
+        let sources = object.get("source_conversations").and_then(Value::as_array);
+        for source in sources.into_iter().flatten().filter_map(Value::as_str) {
+            let Ok(id) = source.parse() else { continue };
+            match self.engine.conversation(call, id).await {
+                Ok((head, _)) => flags = flags.or(Flags::in_foreign(&head.foreign)),
+                Err(Error::NotFound | Error::Forbidden { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(flags)
     }
 
     async fn forget(&self, call: &Call, id: MemoryId, depth: Depth) -> Result<()> {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use yore_archive::omp::Reader;
@@ -23,7 +23,7 @@ use yore_domain::{BlobHash, Error, JobId, MessageId, Timestamp};
 use yore_engine::{Call, Imported, Item as Brought, Work};
 
 use crate::Omp;
-use crate::backup::state_of;
+use crate::backup::{state_of, stopped};
 use crate::conversations::there;
 use crate::error::{Refusal, Result};
 use crate::params::Params;
@@ -39,14 +39,26 @@ const NOTED: u64 = 50;
 const FAULTS: usize = 1000;
 
 /// How a restore is to be done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Order {
     filter: Filter,
     dry_run: bool,
+    /// The server's own where the archive came without one; that is never written down.
+    #[serde(skip)]
     password: String,
 }
 
+/// Where a restore goes on after the end of a server.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Checkpoint {
+    order: Option<Order>,
+    /// What was taken of the archive, in its order.
+    taken: u64,
+    summary: Summary,
+}
+
 /// What became of what an archive holds.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Summary {
     conversations: Counts,
     messages: Counts,
@@ -55,7 +67,8 @@ struct Summary {
     errors: Vec<Value>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Counts {
     imported: u64,
     merged: u64,
@@ -89,8 +102,10 @@ impl Omp {
         let job = self.engine.begin_work(call, Work::Restore, Value::Null).await?;
         let id = job.id;
         let own = self.spool_password(&identity, id);
+        let mut resumable = false;
         let order = match self.arrive(headers, body, &job, &own).await {
             Ok(arrived) => {
+                resumable = !arrived.sealed;
                 let params = asking.params.with(arrived.fields);
                 order(&params, if arrived.sealed { None } else { Some(own) })
             }
@@ -103,15 +118,41 @@ impl Omp {
                 return Err(refusal);
             }
         };
-        let (omp, call) = (self.clone(), call.clone());
+        let mut job = job;
+        if resumable {
+            let order = Some(order.clone());
+            job.checkpoint = json!(Checkpoint { order, ..Checkpoint::default() });
+            self.engine.move_work(call, Work::Restore, job.clone()).await?;
+        }
+        self.set_out(call.clone(), job, order);
+        Ok(id)
+    }
+
+    fn set_out(&self, call: Call, mut job: Job, order: Order) {
+        let (omp, id) = (self.clone(), job.id);
         self.running.begin(id);
         tokio::spawn(async move {
-            let mut job = job;
             let done = omp.carry_out_restore(&call, &mut job, order).await;
-            omp.end_restore(&call, job, done).await;
+            if done.is_ok() || !omp.running.is_halted() {
+                omp.end_restore(&call, job, done).await;
+            }
             omp.running.end(id);
         });
-        Ok(id)
+    }
+
+    /// Goes on with a restore that was cut off. One of which not all had arrived, or whose
+    /// archive has a password of its own, is given up.
+    pub(crate) async fn resume_restore(&self, call: Call, job: Job) {
+        let checkpoint = serde_json::from_value::<Checkpoint>(job.checkpoint.clone());
+        let identity = self.engine.identify(&call, Verb::Write).await;
+        let here = self.spool().is_ok_and(|spool| spool.path(&job).exists());
+        match (checkpoint.ok().and_then(|checkpoint| checkpoint.order), identity) {
+            (Some(order), Ok(identity)) if here => {
+                let password = self.spool_password(&identity, job.id);
+                self.set_out(call, job, Order { password, ..order });
+            }
+            _ => self.give_up(call.vault, job).await,
+        }
     }
 
     async fn end_restore(&self, call: &Call, mut job: Job, done: Result<Summary>) {
@@ -121,6 +162,7 @@ impl Omp {
         match done {
             Ok(summary) => {
                 job.state = JobState::Completed;
+                job.checkpoint = Value::Null;
                 job.report = json!(summary);
             }
             Err(refusal) => {
@@ -152,6 +194,9 @@ impl Omp {
             reader.await.map_err(Error::internal)??;
             return Err(Error::internal("an archive was given up").into());
         };
+        let before: Option<Checkpoint> =
+            serde_json::from_value(job.checkpoint.clone()).map_err(Error::internal)?;
+        let before = before.unwrap_or_default();
         job.state = JobState::Running;
         job.total =
             Some(manifest.counts.conversations + manifest.counts.memories.unwrap_or_default());
@@ -162,12 +207,26 @@ impl Omp {
             order: &order,
             now: self.engine.now(),
             stored: HashSet::new(),
-            summary: Summary::default(),
+            summary: before.summary,
         };
+        let mut seen = 0;
+        job.done = before.taken;
         while let Some(item) = items.recv().await {
+            seen += 1;
+            // What was taken before the server ended is not looked at again.
+            if seen <= before.taken {
+                continue;
+            }
+            if self.running.is_halted() {
+                return Err(stopped());
+            }
             hand.item(item).await?;
-            job.done += 1;
-            if job.done.is_multiple_of(NOTED) {
+            job.done = seen;
+            if seen.is_multiple_of(NOTED) {
+                if let Some(order) = &before.order {
+                    let (order, summary) = (Some(order.clone()), hand.summary.clone());
+                    job.checkpoint = json!(Checkpoint { order, taken: seen, summary });
+                }
                 self.engine.move_work(call, Work::Restore, job.clone()).await?;
             }
         }

@@ -4,6 +4,7 @@ mod admin;
 mod archives;
 mod records;
 mod talks;
+mod tenants;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +36,7 @@ use crate::{NAME, Omp};
 pub const PREFIXES: [&str; 2] = ["", "/omp/v2"];
 
 /// Every path of the surface below a prefix.
-pub const PATHS: [&str; 22] = [
+pub const PATHS: [&str; 29] = [
     "/conversations",
     "/conversations/{id}",
     "/conversations/{id}/messages",
@@ -56,6 +57,13 @@ pub const PATHS: [&str; 22] = [
     "/admin/grants/{id}",
     "/admin/holds",
     "/admin/audit",
+    "/admin/tenants",
+    "/admin/tenants/{tenant}/users",
+    "/admin/tenants/{tenant}/users/{user}",
+    "/admin/retention",
+    "/admin/reports/models",
+    "/admin/webhooks",
+    "/admin/webhooks/{id}",
     "/admin/keys/rotate",
     "/.well-known/omp",
 ];
@@ -111,6 +119,13 @@ fn methods(path: &str) -> MethodRouter<Desk> {
         "/admin/grants/{id}" => delete(admin::take_back),
         "/admin/holds" => post(admin::hold),
         "/admin/audit" => get(admin::audit),
+        "/admin/tenants" => get(tenants::tenants).post(tenants::add_tenant),
+        "/admin/tenants/{tenant}/users" => get(tenants::users).post(tenants::add_user),
+        "/admin/tenants/{tenant}/users/{user}" => get(tenants::user).delete(tenants::remove_user),
+        "/admin/retention" => get(tenants::retention).put(tenants::set_retention),
+        "/admin/reports/models" => get(tenants::model_report),
+        "/admin/webhooks" => get(admin::listeners).post(admin::listen),
+        "/admin/webhooks/{id}" => delete(admin::stop_listening).patch(admin::switch_listener),
         "/admin/keys/rotate" => post(admin::rotate),
         "/.well-known/omp" => get(records::discovery),
         _ => MethodRouter::new(),

@@ -100,6 +100,39 @@ async fn omp_178_holds_are_set_and_lifted_by_whoever_may_administer() {
 }
 
 #[tokio::test]
+async fn omp_178_a_deletion_of_many_waits_for_the_end_of_a_hold() {
+    let vault = Vault::new().await;
+    let (held, free) = (
+        vault.holds(&talk("Held", "one", "two")).await,
+        vault.holds(&talk("Free", "one", "two")).await,
+    );
+    let memory = record("fact", "one");
+    vault.post("/memories", &memory).await.expect(201);
+    let id = held.rsplit('/').next().unwrap();
+    let memory_path = format!("/memories/{}", memory["id"].as_str().unwrap());
+    let holds = [json!({"conversation_id": id}), json!({"memory_id": memory["id"]})];
+    for hold in &holds {
+        vault.post("/admin/holds", hold).await.expect(200);
+    }
+    let everything = json!({"vault": true});
+    let preview = vault.post("/deletions/preview", &everything).await.expect(200);
+    let asked = json!({"vault": true, "token": preview["token"]});
+    let done = vault.post("/deletions", &asked).await.expect(200);
+    assert_eq!(done["held"].as_array().unwrap().len(), 2, "{done}");
+    assert_eq!(vault.get(&free).await.status, 404);
+    for place in [held.as_str(), memory_path.as_str()] {
+        vault.get(place).await.expect(200);
+    }
+    for mut hold in holds {
+        hold["hold"] = false.into();
+        vault.post("/admin/holds", &hold).await.expect(200);
+    }
+    for place in [held.as_str(), memory_path.as_str()] {
+        assert_eq!(vault.get(place).await.status, 404, "{place}");
+    }
+}
+
+#[tokio::test]
 async fn omp_153_reads_writes_and_failures_are_in_the_chain_and_outlive_their_target() {
     let vault = Vault::new().await;
     let path = vault.holds(&talk("Tea", "a very private word", "two")).await;

@@ -12,10 +12,11 @@ use tower::ServiceExt;
 use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Labels, Verb, Verbs};
 use yore_domain::scope::ScopeRule;
-use yore_domain::{AgentId, ConversationId, MemoryId, MessageId, TenantId, Timestamp};
+use yore_domain::{AgentId, ConversationId, MemoryId, MessageId, Span, TenantId, Timestamp};
 use yore_engine::dialect::Registry;
 use yore_engine::{
-    AuditQuery, Call, Engine, FixedClock, GrantRequest, Parts, Secret, Settings, TokenKind, token,
+    AuditQuery, Call, Clock as _, Engine, FixedClock, GrantRequest, Parts, Secret, Settings,
+    TokenKind, token,
 };
 use yore_http::Surface;
 use yore_omp::{Omp, Options};
@@ -33,6 +34,8 @@ pub(crate) struct Vault {
     pub(crate) owner: String,
     /// A token that acts for every user.
     pub(crate) service: String,
+    /// The protocol itself.
+    pub(crate) omp: Arc<Omp>,
     router: Router,
     directory: TempDir,
 }
@@ -76,7 +79,23 @@ impl Vault {
     }
 
     pub(crate) async fn with(options: Options) -> Self {
-        let directory = TempDir::new().unwrap();
+        Self::at(TempDir::new().unwrap(), options).await
+    }
+
+    /// Ends the server and starts it again, some time later.
+    pub(crate) async fn restarted(self, later: Span) -> Self {
+        let Self { engine, clock, directory, router, omp, .. } = self;
+        let now = clock.now().plus(later);
+        omp.halt().await;
+        drop((router, omp));
+        engine.close().await.unwrap();
+        drop(engine);
+        let vault = Self::at(directory, Options::default()).await;
+        vault.clock.set(now);
+        vault
+    }
+
+    async fn at(directory: TempDir, options: Options) -> Self {
         let spool = Some(directory.path().join("spool"));
         let options = Options { spool, ..options };
         let clock = Arc::new(FixedClock::at(NOW));
@@ -96,8 +115,26 @@ impl Vault {
         let service = TokenKind::Service(TenantId::DEFAULT);
         let service = engine.issue_token(&master, service, None, None).await.unwrap();
         let surface = Surface::new(engine.clone(), Arc::new(Registry::default()));
-        let router = yore_omp::routes(surface, Arc::new(Omp::new(engine.clone(), options)));
-        Self { engine, clock, owner, service, router, directory }
+        let omp = Arc::new(Omp::new(engine.clone(), options));
+        let router = yore_omp::routes(surface, Arc::clone(&omp));
+        Self { engine, clock, owner, service, omp, router, directory }
+    }
+
+    /// A call of whoever holds the master key.
+    pub(crate) fn master(&self) -> String {
+        token::proof(&LOCAL_KEY, self.clock.now()).expose().to_owned()
+    }
+
+    /// A token of somebody who looks after a tenant.
+    pub(crate) async fn admin_of(&self, tenant: TenantId) -> String {
+        let master = Call::bearer("test", token::proof(&LOCAL_KEY, self.clock.now()));
+        self.engine.issue_token(&master, TokenKind::Admin(tenant), None, None).await.unwrap()
+    }
+
+    /// A token that acts for every user of a tenant.
+    pub(crate) async fn service_of(&self, tenant: TenantId) -> String {
+        let master = Call::bearer("test", token::proof(&LOCAL_KEY, self.clock.now()));
+        self.engine.issue_token(&master, TokenKind::Service(tenant), None, None).await.unwrap()
     }
 
     /// Where archives wait.

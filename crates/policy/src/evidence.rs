@@ -46,6 +46,12 @@ pub enum Presented {
         /// Whether their id was revoked.
         revoked: bool,
     },
+    /// A grant that whoever holds the master key takes up for its agent, to go on with what the
+    /// agent asked for. It counts only beside the proof.
+    TakenUp {
+        /// The grant as it stands now, if it is kept here.
+        grant: Option<Box<Grant>>,
+    },
     /// Something that could not be read as a credential at all.
     Unreadable {
         /// What was wrong, without repeating it.

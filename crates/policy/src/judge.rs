@@ -214,7 +214,9 @@ fn approval(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Verdict 
     let agent = match (permit.principal().who(), facts.unasked) {
         (Who::System { .. }, Some(unasked)) => unasked.agent,
         (Who::Owner | Who::System { .. }, _) => return Verdict::Commit,
-        (Who::Agent { .. } | Who::Service { .. } | Who::Anonymous, _) => permit.principal().agent(),
+        (Who::Agent { .. } | Who::Service { .. } | Who::Admin { .. } | Who::Anonymous, _) => {
+            permit.principal().agent()
+        }
     };
     // Nobody but the owner takes back alone what somebody else found suspicious.
     let put_aside = |target: &Memory| {

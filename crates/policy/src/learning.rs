@@ -28,7 +28,7 @@ const COMMON: [&str; 20] = [
 pub fn cluster(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>) -> Option<Cluster> {
     match permit.principal().who() {
         Who::Agent { .. } | Who::Service { .. } => {}
-        Who::Owner | Who::System { .. } | Who::Anonymous => return None,
+        Who::Owner | Who::Admin { .. } | Who::System { .. } | Who::Anonymous => return None,
     }
     match mutation {
         Mutation::Remember { .. } | Mutation::Revise { .. } => {}

@@ -45,13 +45,19 @@ pub fn authorise(principal: &Principal, need: Need, now: Timestamp) -> Result<Pe
     if let Some(verb) = need.verbs.iter().find(|verb| !verbs.has(*verb)) {
         return Err(match principal.who() {
             Who::Anonymous => Error::unauthenticated("no credential was presented"),
-            Who::Owner | Who::Service { .. } | Who::Agent { .. } | Who::System { .. } => {
+            Who::Owner
+            | Who::Service { .. }
+            | Who::Admin { .. }
+            | Who::Agent { .. }
+            | Who::System { .. } => {
                 Error::forbidden(format!("the grant does not allow '{}'", verb.as_str()))
             }
         });
     }
     let lens = match principal.who() {
-        Who::Owner | Who::Service { .. } | Who::System { .. } => Lens::everything(need.surface),
+        Who::Owner | Who::Service { .. } | Who::Admin { .. } | Who::System { .. } => {
+            Lens::everything(need.surface)
+        }
         Who::Anonymous => Lens::public(need.surface),
         Who::Agent { grants } => Lens::of(need.surface, grants),
     };

@@ -17,6 +17,7 @@ pub struct Principal {
 pub(crate) enum Who {
     Owner,
     Service { name: String },
+    Admin { name: String },
     Agent { grants: Vec<Grant> },
     Anonymous,
     System { reason: &'static str },
@@ -40,7 +41,7 @@ impl Principal {
     pub fn actor(&self) -> Actor {
         match &self.who {
             Who::Owner => Actor::Owner,
-            Who::Service { name } => Actor::Service { name: name.clone() },
+            Who::Service { name } | Who::Admin { name } => Actor::Service { name: name.clone() },
             Who::Agent { grants } => grants.first().map_or(Actor::Unknown, |grant| Actor::Agent {
                 agent: grant.agent.to_string(),
                 grant: grant.id,
@@ -61,7 +62,11 @@ impl Principal {
     pub fn grants(&self) -> &[Grant] {
         match &self.who {
             Who::Agent { grants } => grants,
-            Who::Owner | Who::Service { .. } | Who::Anonymous | Who::System { .. } => &[],
+            Who::Owner
+            | Who::Service { .. }
+            | Who::Admin { .. }
+            | Who::Anonymous
+            | Who::System { .. } => &[],
         }
     }
 
@@ -71,6 +76,12 @@ impl Principal {
         matches!(self.who, Who::Owner | Who::Service { .. })
     }
 
+    /// Whether it looks after the vault as a whole: the owner, or an admin of the tenant.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        self.is_owner() || matches!(self.who, Who::Admin { .. })
+    }
+
     pub(crate) fn who(&self) -> &Who {
         &self.who
     }
@@ -78,6 +89,7 @@ impl Principal {
     pub(crate) fn verbs(&self) -> Verbs {
         match &self.who {
             Who::Owner | Who::Service { .. } | Who::System { .. } => Verbs::ALL,
+            Who::Admin { .. } => Verbs::of(&[Verb::Read, Verb::Audit, Verb::Admin]),
             Who::Anonymous => Verbs::of(&[Verb::Read]),
             Who::Agent { grants } => {
                 grants.iter().fold(Verbs::ALL, |verbs, grant| verbs.and(grant.verbs))
@@ -97,7 +109,7 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
             Err(Error::unauthenticated("no credential was presented"))
         };
     }
-    let (mut grants, mut service) = (Vec::new(), None);
+    let (mut grants, mut service, mut admin) = (Vec::new(), None, None);
     for presented in &evidence.presented {
         match presented {
             Presented::Unreadable { reason } => return Err(Error::unauthenticated(*reason)),
@@ -110,11 +122,11 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                     token.as_ref().filter(|token| token.holds_at(now)).ok_or_else(|| {
                         Error::unauthenticated("the token is unknown, expired or revoked")
                     })?;
+                let name = || token.note.clone().unwrap_or_else(|| token.id.to_string());
                 match &token.bearer {
                     Bearer::Owner => {}
-                    Bearer::Service(_) => {
-                        service = Some(token.note.clone().unwrap_or_else(|| token.id.to_string()));
-                    }
+                    Bearer::Service(_) => service = Some(name()),
+                    Bearer::Admin(_) => admin = Some(name()),
                     Bearer::Grant(id) => {
                         let grant = grant
                             .as_ref()
@@ -123,6 +135,17 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                                 Error::unauthenticated("the grant is unknown, expired or revoked")
                             })?;
                         grants.push((**grant).clone());
+                    }
+                }
+            }
+            Presented::TakenUp { grant } => {
+                let proven = |one: &Presented| matches!(one, Presented::MasterKey { proven: true });
+                let grant = grant.as_ref().filter(|grant| grant.holds_at(now));
+                match grant.filter(|_| evidence.presented.iter().any(proven)) {
+                    Some(grant) => grants.push((**grant).clone()),
+                    None => {
+                        let reason = "the grant is unknown, expired or revoked";
+                        return Err(Error::unauthenticated(reason));
                     }
                 }
             }
@@ -146,10 +169,11 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
             }
         }
     }
-    match (grants.is_empty(), service) {
-        (false, _) => made(Who::Agent { grants }),
-        (true, Some(name)) => made(Who::Service { name }),
-        (true, None) => made(Who::Owner),
+    match (grants.is_empty(), admin, service) {
+        (false, ..) => made(Who::Agent { grants }),
+        (true, Some(name), _) => made(Who::Admin { name }),
+        (true, None, Some(name)) => made(Who::Service { name }),
+        (true, None, None) => made(Who::Owner),
     }
 }
 
@@ -293,6 +317,39 @@ pub(crate) mod tests {
         let principal =
             agent(&[grant(&[Verb::Read, Verb::Write]), grant(&[Verb::Read, Verb::Export])]);
         assert_eq!(principal.verbs(), Verbs::of(&[Verb::Read]));
+    }
+
+    #[test]
+    fn omp_151_an_admin_reads_and_keeps_and_changes_nothing_of_the_content() {
+        let presented = Presented::Token {
+            token: Some(Box::new(token(Bearer::Admin(TenantId::DEFAULT)))),
+            grant: None,
+        };
+        let principal = verify(&evidence(vec![presented]), NOW).unwrap();
+        assert!(!principal.is_owner());
+        assert_eq!(principal.verbs(), Verbs::of(&[Verb::Read, Verb::Audit, Verb::Admin]));
+    }
+
+    #[test]
+    fn a_grant_is_taken_up_beside_the_master_key_alone_and_only_while_it_holds() {
+        let taken = |grant: Option<Grant>| Presented::TakenUp { grant: grant.map(Box::new) };
+        let master = || Presented::MasterKey { proven: true };
+        let reader = grant(&[Verb::Read]);
+        let believed = |presented| verify(&evidence(presented), NOW);
+        let principal = believed(vec![master(), taken(Some(reader.clone()))]).unwrap();
+        assert!(!principal.is_owner(), "it is no more than the agent");
+        assert_eq!(principal.verbs(), Verbs::of(&[Verb::Read]));
+        let owner = Presented::Token { token: Some(Box::new(token(Bearer::Owner))), grant: None };
+        let ended = Grant { revoked: Some(NOW), ..reader.clone() };
+        for wrong in [
+            vec![taken(Some(reader.clone()))],
+            vec![owner, taken(Some(reader.clone()))],
+            vec![Presented::MasterKey { proven: false }, taken(Some(reader))],
+            vec![master(), taken(Some(ended))],
+            vec![master(), taken(None)],
+        ] {
+            assert!(believed(wrong).is_err());
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Viewer {
     pub fn of(principal: &Principal) -> Self {
         match principal.who() {
             Who::Owner | Who::Service { .. } | Who::System { .. } => Self::Own,
-            Who::Agent { .. } | Who::Anonymous => Self::Other,
+            Who::Agent { .. } | Who::Admin { .. } | Who::Anonymous => Self::Other,
         }
     }
 
@@ -57,7 +57,7 @@ pub fn is_secret_to(principal: &Principal, class: &Class) -> bool {
     }
     match principal.who() {
         Who::Owner | Who::Service { .. } | Who::System { .. } => false,
-        Who::Anonymous => true,
+        Who::Admin { .. } | Who::Anonymous => true,
         Who::Agent { grants } => !secrets.all(|label| {
             grants.iter().all(|grant| match &grant.read {
                 Labels::Any => false,

@@ -183,6 +183,11 @@ impl App {
         &self.0.open
     }
 
+    /// The protocol whose jobs outlive a server.
+    pub(crate) fn omp(&self) -> &Omp {
+        &self.0.omp
+    }
+
     pub(crate) fn set_ready(&self, ready: bool) {
         self.0.ready.store(ready, Ordering::SeqCst);
     }

@@ -268,6 +268,7 @@ impl Omp {
             require_if_match: self.require_if_match,
             spool: Some(data.join("spool")),
             archive_bytes: self.archive_bytes,
+            ..yore_omp::Options::default()
         }
     }
 }

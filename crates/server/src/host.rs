@@ -194,10 +194,14 @@ impl Host {
                 tokio::spawn(async move { delivery.run(halted).await })
             })
             .collect();
+        let telling = self.engine.start_telling(Arc::new(yore_omp::Messenger::default()));
         let copies = tokio::spawn(self.copies().run(halted.clone()));
         let (app, acceptor) = self.assemble(stores);
         let renewal = listeners.identity().map(|identity| self.renew(identity));
         self.announce(&listeners)?;
+        if let Err(error) = app.omp().resume().await {
+            tracing::error!(%error, "unfinished jobs could not be taken up");
+        }
         app.set_ready(true);
         let stop = app.surface().stop.clone();
         let serving = tokio::spawn(acceptor.run(listeners));
@@ -221,6 +225,8 @@ impl Host {
                 tracing::error!(%error, "a delivery ended badly");
             }
         }
+        telling.stop().await;
+        app.omp().halt().await;
         drop(app);
         self.close(Some(background)).await
     }

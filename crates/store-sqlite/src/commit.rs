@@ -268,7 +268,9 @@ impl Commit<'_> {
                 self.alias(namespace, name, *target, *instead_of)?;
             }
             Write::Vector { row, vector } => self.vector(*row, vector)?,
-            Write::Conversation(conversation) => self.conversation(conversation)?,
+            Write::Conversation(conversation) => {
+                return Ok(Some(self.conversation(conversation)?));
+            }
             Write::Message { conversation, message, indexing } => {
                 return Ok(self.message(*conversation, message, indexing)?);
             }

@@ -36,8 +36,8 @@ use yore_domain::profile::Profile;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::stream::{Frame, Letter, Stream};
 use yore_domain::{
-    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Result, Seq, Timestamp,
-    VaultId, VersionId,
+    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Result, Seq, TenantId,
+    Timestamp, VaultId, VersionId,
 };
 use yore_policy::Permit;
 use yore_store::plan::{AliasTarget, Grave, Operation};
@@ -328,6 +328,11 @@ impl Snapshot for SqliteSnapshot {
     ) -> Answer<'a, Option<Profile>> {
         let seen = self.permit.lens().sees(&Profile::class());
         self.look(move |view| if seen { books::profile(view, user, as_of) } else { Ok(None) })
+    }
+
+    fn tenants(&self) -> Answer<'_, Vec<(TenantId, String)>> {
+        let here = self.vault.id == VaultId::CATALOG;
+        self.look_behind(move |view| if here { books::tenants(view) } else { Ok(Vec::new()) })
     }
 
     fn located<'a>(&'a self, mac: &'a [u8; 32]) -> Answer<'a, Option<VaultId>> {

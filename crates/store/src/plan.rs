@@ -7,7 +7,7 @@ use yore_domain::class::Class;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::{Grant, Token};
 use yore_domain::hold::{Hold, Rule};
-use yore_domain::job::Job;
+use yore_domain::job::{Job, JobState};
 use yore_domain::memory::{FeedbackOutcome, Version};
 use yore_domain::procedure::Procedure;
 use yore_domain::profile::Profile;
@@ -329,7 +329,7 @@ pub struct Before {
     pub class: Option<Class>,
     /// The number of the head, for erasures.
     pub head: u32,
-    /// The class of the conversation, for messages.
+    /// The class the conversation had, for it and its messages.
     pub conversation: Option<Class>,
 }
 
@@ -353,9 +353,11 @@ impl Write {
             Self::Erase { memory } => {
                 What::Erased { memory: *memory, head: before.head, class: before.class.clone()? }
             }
-            Self::Conversation(conversation) => {
-                What::Conversation { conversation: conversation.id, class: conversation.class() }
-            }
+            Self::Conversation(conversation) => What::Conversation {
+                conversation: conversation.id,
+                class: conversation.class(),
+                made: before.conversation.is_none(),
+            },
             Self::Message { conversation, message, .. } => What::Message {
                 conversation: *conversation,
                 message: message.id,
@@ -375,9 +377,11 @@ impl Write {
             Self::EraseProfile(user) => What::Profile { user: user.clone() },
             Self::Hold(hold) => What::Hold { hold: hold.id },
             Self::EraseHold(hold) => What::Hold { hold: *hold },
-            Self::Grant(grant) => What::Grant { grant: grant.id },
-            Self::RevokeGrant(grant, _) => What::Grant { grant: *grant },
-            Self::Job(job) => What::Job { job: job.id },
+            Self::Grant(grant) => What::Grant { grant: grant.id, revoked: false },
+            Self::RevokeGrant(grant, _) => What::Grant { grant: *grant, revoked: true },
+            Self::Job(job) => {
+                What::Job { job: job.id, completed: job.state == JobState::Completed }
+            }
             Self::Used { .. }
             | Self::Feedback { .. }
             | Self::Demote { .. }

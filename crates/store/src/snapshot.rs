@@ -15,8 +15,8 @@ use yore_domain::profile::Profile;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::stream::{Frame, Letter, Stream};
 use yore_domain::{
-    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Seq, Timestamp, VaultId,
-    VersionId,
+    BlobHash, ConversationId, GrantId, HoldId, JobId, MemoryId, MessageId, Seq, TenantId,
+    Timestamp, VaultId, VersionId,
 };
 
 use crate::Answer;
@@ -117,6 +117,8 @@ pub trait Snapshot: Send + Sync {
     /// Returns a setting.
     fn setting<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Value>>;
 
+    /// Lists the tenants that were named; catalog only.
+    fn tenants(&self) -> Answer<'_, Vec<(TenantId, String)>>;
     /// Returns where an id lies, by the HMAC of the id; catalog only.
     fn located<'a>(&'a self, mac: &'a [u8; 32]) -> Answer<'a, Option<VaultId>>;
 

@@ -39,6 +39,8 @@ enum What {
     Owner(Life),
     /// Make a token for a service that acts for every owner of a tenant
     Service(Service),
+    /// Make a token for somebody who looks after a tenant: reads everything and changes nothing of it
+    Admin(Service),
     /// List tokens, without their secrets
     List {
         /// Also those that have ended
@@ -93,6 +95,9 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
         What::Owner(life) => make(app, TokenKind::Owner, life).await,
         What::Service(Service { tenant, life }) => {
             make(app, TokenKind::Service(tenant.unwrap_or(TenantId::DEFAULT)), life).await
+        }
+        What::Admin(Service { tenant, life }) => {
+            make(app, TokenKind::Admin(tenant.unwrap_or(TenantId::DEFAULT)), life).await
         }
         What::List { all } => list(app, all).await,
         What::Revoke { id } => {
@@ -172,6 +177,7 @@ async fn list(app: &App, all: bool) -> Result {
                 Bearer::Owner => "owner".to_owned(),
                 Bearer::Grant(grant) => format!("grant {}", short(grant)),
                 Bearer::Service(_) => "service".to_owned(),
+                Bearer::Admin(_) => "admin".to_owned(),
             };
             table.push([
                 styled(short(token.id), ID),

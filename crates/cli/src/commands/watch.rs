@@ -111,8 +111,8 @@ fn said(app: &App, event: &Event) -> String {
         },
         What::Profile { .. } => "profile".to_owned(),
         What::Hold { hold } => format!("{ID}{}{ID:#}  approval", short(hold)),
-        What::Grant { grant } => format!("{ID}{}{ID:#}  grant", short(grant)),
-        What::Job { job } => format!("{ID}{}{ID:#}  job", short(job)),
+        What::Grant { grant, .. } => format!("{ID}{}{ID:#}  grant", short(grant)),
+        What::Job { job, .. } => format!("{ID}{}{ID:#}  job", short(job)),
     };
     format!("{what}  {DIM}{}{DIM:#}", app.out.ago(event.at))
 }

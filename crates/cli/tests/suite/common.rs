@@ -207,6 +207,12 @@ impl Server {
         self.ready["http"].as_str().unwrap().to_owned()
     }
 
+    /// Kills it, as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Asks it to end, and returns its exit code.
     pub(crate) fn stop(&mut self) -> i32 {
         let pid = self.child.id().to_string();

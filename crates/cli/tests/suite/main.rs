@@ -20,6 +20,7 @@ mod governance;
 mod governed;
 mod keeping;
 mod keys;
+mod killed;
 mod many_clients;
 mod poison;
 mod portable;

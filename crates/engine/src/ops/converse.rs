@@ -175,7 +175,7 @@ impl Engine {
 }
 
 /// Takes back what was proposed because of messages that go, unless it became a memory.
-async fn proposed(
+pub(crate) async fn proposed(
     snapshot: &dyn Snapshot,
     conversation: ConversationId,
     message: Option<MessageId>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use yore_domain::grant::Verb;
+use yore_domain::grant::{Verb, Verbs};
 use yore_domain::job::{Job, JobState};
 use yore_domain::memory::Status;
 use yore_domain::{Error, JobId, KeyId, MemoryId, Result, limits};
@@ -25,9 +25,35 @@ impl Engine {
                 let known = snapshot.memory(*memory).await?;
                 let known = known.filter(|known| known.head.status != Status::Erased);
                 let known = known.ok_or(Error::NotFound)?;
-                let write = Write::LegalHold { memory: *memory, held: *held };
+                let mut writes = vec![Write::LegalHold { memory: *memory, held: *held }];
+                // A deletion that waited for this happens with it.
+                let waiting = awaited(*memory);
+                let waited = snapshot.setting(&waiting).await? == Some(true.into());
+                if !held && waited {
+                    writes.push(Write::Erase { memory: *memory });
+                    writes.push(Write::Setting(waiting, false.into()));
+                }
                 let trace = Trace { targets: vec![target(&known.head)], ..Trace::default() };
-                Ok(Planned::done((), vec![write]).traced(trace.with("held", *held)))
+                let trace = trace.with("held", *held).with("erased", !held && waited);
+                Ok(Planned::done((), writes).traced(trace))
+            })
+        })
+        .await
+    }
+
+    /// Erases a memory that a legal hold protects once the hold is lifted.
+    pub async fn erase_memory_when_released(&self, call: &Call, memory: MemoryId) -> Result<()> {
+        let need = Need::one("erase-when-released", Verb::Erase);
+        self.change(call, need, memory, |_, session, snapshot, memory| {
+            Box::pin(async move {
+                let known = snapshot.memory(*memory).await?.ok_or(Error::NotFound)?;
+                session.permit.may_write(&known.head.class())?;
+                if !known.legal_hold {
+                    return Err(Error::conflict("no hold protects it"));
+                }
+                let trace = Trace { targets: vec![target(&known.head)], ..Trace::default() };
+                let write = Write::Setting(awaited(*memory), true.into());
+                Ok(Planned::done((), vec![write]).traced(trace))
             })
         })
         .await
@@ -74,7 +100,10 @@ impl Engine {
     /// Puts a copy in place of the vault. What was erased since the copy was made is erased in
     /// it, too.
     pub async fn restore_backup(&self, call: &Call, from: PathBuf) -> Result<()> {
-        self.keep(call, Need::one("restore-backup", Verb::Admin), async |engine, permit| {
+        // It replaces everything that was said and remembered.
+        let verbs = Verbs::of(&[Verb::Admin, Verb::Write, Verb::Erase]);
+        let need = Need { verbs, ..Need::one("restore-backup", Verb::Admin) };
+        self.keep(call, need, async |engine, permit| {
             // A vault that cannot be read any more has no ledger to follow.
             let graves = engine.graves(permit).await.unwrap_or_else(|error| {
                 tracing::warn!(vault = %permit.vault(), %error, "the ledger of erasures is lost");
@@ -150,4 +179,9 @@ impl Engine {
         let worked = work(self, &session.permit).await;
         self.leave(call, &session, worked).await
     }
+}
+
+/// The setting that says that a deletion waits for the end of a hold.
+fn awaited(memory: MemoryId) -> String {
+    format!("erase:memory:{memory}")
 }

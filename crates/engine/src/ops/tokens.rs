@@ -21,6 +21,8 @@ pub enum TokenKind {
     Owner,
     /// A service that acts for every owner of a tenant.
     Service(TenantId),
+    /// Somebody who looks after the owners of a tenant, and reads without writing.
+    Admin(TenantId),
 }
 
 #[derive(Debug, Serialize)]
@@ -52,7 +54,9 @@ impl Engine {
             .await?;
         let token = match kind {
             TokenKind::Owner => token::seeded(vault, &seed),
-            TokenKind::Service(tenant) => token::seeded_service(tenant, &seed),
+            TokenKind::Service(tenant) | TokenKind::Admin(tenant) => {
+                token::seeded_service(tenant, &seed)
+            }
         };
         Ok(token.expose().to_owned())
     }
@@ -105,7 +109,9 @@ impl Engine {
 fn at_home(call: &Call, kind: TokenKind) -> Call {
     match kind {
         TokenKind::Owner => call.clone(),
-        TokenKind::Service(_) => Call { vault: VaultRef::Id(VaultId::CATALOG), ..call.clone() },
+        TokenKind::Service(_) | TokenKind::Admin(_) => {
+            Call { vault: VaultRef::Id(VaultId::CATALOG), ..call.clone() }
+        }
     }
 }
 
@@ -118,6 +124,9 @@ fn issue(session: &Session, input: &Issue) -> Result<Planned<VaultId>> {
         TokenKind::Owner => (Bearer::Owner, token::seeded(vault, &input.seed)),
         TokenKind::Service(tenant) => {
             (Bearer::Service(tenant), token::seeded_service(tenant, &input.seed))
+        }
+        TokenKind::Admin(tenant) => {
+            (Bearer::Admin(tenant), token::seeded_service(tenant, &input.seed))
         }
     };
     let record = Token {

@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 use yore_domain::grant::Verb;
 use yore_domain::job::{Job, JobState};
-use yore_domain::{Error, JobId, Result};
+use yore_domain::{Error, GrantId, JobId, Result, VaultId, limits};
 use yore_policy::Need;
 use yore_store::Write;
 
-use crate::call::Call;
+use crate::background::PROTOCOL;
+use crate::call::{Call, VaultRef};
 use crate::engine::Engine;
 use crate::run::{Planned, Session, Trace};
+use crate::token;
 
 /// What sort of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -23,7 +25,9 @@ pub enum Work {
 }
 
 impl Work {
-    const fn kind(self) -> &'static str {
+    const ALL: [Self; 2] = [Self::Archive, Self::Restore];
+
+    pub(crate) const fn kind(self) -> &'static str {
         match self {
             Self::Archive => "archive",
             Self::Restore => "restore",
@@ -54,7 +58,11 @@ impl Engine {
                     id: JobId::random(),
                     kind: work.kind().to_owned(),
                     state: JobState::Queued,
-                    input: json!({"by": session.namespace(), "asked": asked}),
+                    input: json!({
+                        "by": session.namespace(),
+                        "grants": grants_of(session),
+                        "asked": asked,
+                    }),
                     checkpoint: Value::Null,
                     report: Value::Null,
                     done: 0,
@@ -91,6 +99,49 @@ impl Engine {
         .await
     }
 
+    /// Lists work that was under way when the server ended, oldest first, each with a call that
+    /// is what its asker was, as far as that still holds.
+    pub async fn unfinished_work(&self) -> Result<Vec<(Work, Job, Call)>> {
+        let mut found = Vec::new();
+        for vault in self.all_vaults().await? {
+            let permit = self.system(vault, "look for unfinished work")?;
+            let snapshot = self.store().snapshot(&permit).await?;
+            for job in snapshot.jobs(limits::PAGE).await? {
+                let work = Work::ALL.into_iter().find(|work| work.kind() == job.kind);
+                let Some(work) = work.filter(|_| !job.state.is_final()) else { continue };
+                let call = self.taken_up(vault, &job);
+                found.push((work, job, call));
+            }
+        }
+        found.sort_by_key(|(_, job, _)| job.created);
+        Ok(found)
+    }
+
+    /// Writes down that unfinished work will not go on, whatever became of its asker.
+    pub async fn abandon_work(&self, vault: VaultRef, job: Job) -> Result<()> {
+        let VaultRef::Id(vault) = vault else { return Err(Error::NotFound) };
+        let permit = self.system(vault, "give up unfinished work")?;
+        let trace = Trace::default().with("job", job.id.to_string());
+        let moved = Job { updated: self.now(), ..job };
+        let write = Write::Job(Box::new(moved));
+        self.commit_own(&permit, vec![write], Vec::new(), trace).await.map(drop)
+    }
+
+    /// A call on behalf of whoever asked for a job: no more than its grants allow now. One that
+    /// an agent asked for under a grant that is not kept here is refused.
+    fn taken_up(&self, vault: VaultId, job: &Job) -> Call {
+        let grants = job.input.get("grants").cloned().unwrap_or_default();
+        let by_agent = job.input.get("by").is_none_or(|by| *by != json!(""));
+        let mut grants: Vec<GrantId> = serde_json::from_value(grants).unwrap_or_default();
+        if by_agent && grants.is_empty() {
+            grants.push(GrantId::from_bytes([0; 16]));
+        }
+        let proof = token::proof(&self.0.parts.local_key, self.now());
+        let mut call = Call { vault: VaultRef::Id(vault), ..Call::bearer(PROTOCOL, proof) };
+        call.credentials.taken_up = grants;
+        call
+    }
+
     /// Returns work that this caller asked for.
     pub async fn work_named(&self, call: &Call, work: Work, job: JobId) -> Result<Job> {
         self.look(call, work.need("job.look"), (work, job), |_, session, snapshot, input| {
@@ -103,6 +154,11 @@ impl Engine {
         })
         .await
     }
+}
+
+/// The grants a caller acts under.
+fn grants_of(session: &Session) -> Vec<GrantId> {
+    session.permit.principal().grants().iter().map(|grant| grant.id).collect()
 }
 
 /// Whether this caller asked for it; nobody else learns that it exists.

@@ -62,3 +62,44 @@ pub(super) async fn rotate(State(desk): State<Desk>, request: Request) -> Respon
     })
     .await
 }
+
+pub(super) async fn listen(State(desk): State<Desk>, request: Request) -> Response {
+    desk.act(request, Scope::Admin, Kind::Plain, async |asking, asked: Object| {
+        let (id, body) = desk.omp.listen(&asking, &asked).await?;
+        let place = asking.links.path("admin/webhooks", id);
+        Ok(with(asking.document(StatusCode::CREATED, &body), LOCATION, &place))
+    })
+    .await
+}
+
+pub(super) async fn listeners(State(desk): State<Desk>, request: Request) -> Response {
+    desk.look(request, Scope::Admin, Kind::Plain, async |asking| {
+        let body = desk.omp.listeners(&asking).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}
+
+pub(super) async fn stop_listening(
+    State(desk): State<Desk>,
+    Segments(id): Segments<String>,
+    request: Request,
+) -> Response {
+    desk.look(request, Scope::Admin, Kind::Plain, async |asking| {
+        let body = desk.omp.stop_listening(&asking, &id).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}
+
+pub(super) async fn switch_listener(
+    State(desk): State<Desk>,
+    Segments(id): Segments<String>,
+    request: Request,
+) -> Response {
+    desk.act(request, Scope::Admin, Kind::Plain, async |asking, asked: Object| {
+        let body = desk.omp.switch_listener(&asking, &id, &asked).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}

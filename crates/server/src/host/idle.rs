@@ -75,6 +75,7 @@ impl Idle {
             tracing::error!(%error, "the socket ended badly");
         }
         app.uamp().stop().await;
+        app.omp().halt().await;
         drop(app);
         host.close(None).await
     }

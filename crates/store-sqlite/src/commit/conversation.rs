@@ -38,7 +38,9 @@ impl Commit<'_> {
     }
 
     /// Writes a head. What was said since it was read stays counted in its last time.
-    pub(super) fn conversation(&mut self, conversation: &Conversation) -> Result<()> {
+    pub(super) fn conversation(&mut self, conversation: &Conversation) -> Result<Before> {
+        let known = self.conversation_row(conversation.id)?;
+        let before = known.map_or_else(Before::default, |(_, class)| self.seen(class));
         let class = self.classes.id_of(self.conn, &conversation.class())?;
         self.run(
             "INSERT INTO conversation (id, class, platform, created, updated, data)
@@ -62,7 +64,7 @@ impl Commit<'_> {
             class,
             session: conversation.scope.session.clone(),
         });
-        Ok(())
+        Ok(before)
     }
 
     /// Appends a message. One that is already there stays as it is and changes nothing.

@@ -7,7 +7,7 @@ use yore_domain::hold::{Hold, HoldState};
 use yore_domain::job::Job;
 use yore_domain::procedure::Procedure;
 use yore_domain::profile::Profile;
-use yore_domain::{HoldId, JobId, MemoryId, Timestamp, VaultId};
+use yore_domain::{HoldId, JobId, MemoryId, TenantId, Timestamp, VaultId};
 use yore_store::plan::Operation;
 
 use super::View;
@@ -95,6 +95,13 @@ pub(super) fn profile(
          ORDER BY version DESC LIMIT 1",
         (user.unwrap_or_default(), as_of.map_or(i64::MAX, Timestamp::micros)),
     )
+}
+
+pub(super) fn tenants(view: &View<'_>) -> rusqlite::Result<Vec<(TenantId, String)>> {
+    view.conn
+        .prepare_cached("SELECT id, name FROM tenant ORDER BY name")?
+        .query_map([], |row| Ok((TenantId::from_bytes(row.get(0)?), row.get(1)?)))?
+        .collect()
 }
 
 pub(super) fn located(view: &View<'_>, mac: &[u8; 32]) -> rusqlite::Result<Option<VaultId>> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use yore_domain::change::What;
 use yore_domain::class::{Class, Label};
+use yore_domain::conversation::Conversation;
 use yore_domain::memory::{Cause, Draft, Status};
 use yore_domain::query::{Filter, PageRequest};
 use yore_domain::{MemoryId, Seq};
@@ -29,12 +30,14 @@ pub async fn the_outbox_folds_to_the_tables(scene: &Scene<'_>) {
     let kept = talks::say(scene, &talk, "kept").await;
     let lost = talks::say(scene, &talk, "lost").await;
     scene.commit(vec![Write::EraseMessage(talk.id, lost.id)]).await;
+    let renamed = Conversation { title: Some("renamed".into()), ..talk.clone() };
+    scene.commit(vec![Write::Conversation(Box::new(renamed))]).await;
 
     let view = scene.look().await;
     let changes = view.changes(Seq(0), 1000).await.unwrap();
     assert!(changes.iter().map(|change| change.seq.0).eq(1..=changes.len() as u64), "no gap");
     let mut heads: BTreeMap<MemoryId, (u32, Status, Class)> = BTreeMap::new();
-    let mut messages = Vec::new();
+    let (mut messages, mut begun) = (Vec::new(), Vec::new());
     for change in changes {
         match change.what {
             What::Memory { memory, head, status, class, was, .. } => {
@@ -49,8 +52,8 @@ pub async fn the_outbox_folds_to_the_tables(scene: &Scene<'_>) {
             What::ConversationErased { message: Some(message), .. } => {
                 messages.retain(|other| *other != message);
             }
-            What::Conversation { .. }
-            | What::ConversationErased { .. }
+            What::Conversation { made, .. } => begun.push(made),
+            What::ConversationErased { .. }
             | What::Profile { .. }
             | What::Hold { .. }
             | What::Grant { .. }
@@ -58,6 +61,7 @@ pub async fn the_outbox_folds_to_the_tables(scene: &Scene<'_>) {
         }
     }
     assert_eq!(messages, [kept.id]);
+    assert_eq!(begun, [true, false], "a conversation is made once");
     let statuses = vec![
         Status::Active,
         Status::Candidate,
