@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
+use yore_rank::bm25::idf;
+
 use crate::codec;
 use crate::document::TokenTable;
-use crate::lexical::idf;
 use crate::partition::Partition;
 
 /// Query tokens compared; the heaviest are kept of a longer query.
