@@ -34,3 +34,4 @@ pub use index::Index;
 pub use postings::{frequency_as_scored, length_as_scored};
 pub use search::{Candidate, Candidates, NEIGHBOUR_OFFSETS, Origin, Search};
 pub use snapshot::SnapshotError;
+pub use soft::Soft;
