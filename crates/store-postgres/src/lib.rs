@@ -19,6 +19,7 @@ mod books;
 mod commit;
 mod error;
 mod keeper;
+mod listen;
 mod migrate;
 mod pool;
 mod roots;

@@ -4,7 +4,7 @@
 //! nothing of its own on disk.
 
 use serde::{Deserialize, Serialize};
-use yore_canon::encode;
+use yore_canon::{encode, hash};
 use yore_domain::VaultId;
 use yore_store::key::{Cost, Key, KeyKind, MasterKey, Stretch};
 
@@ -61,6 +61,12 @@ impl Root {
 
     pub(crate) fn unwrap(&self, vault: VaultId, wrapped: &[u8]) -> Result<Key> {
         self.wrapping().unwrap(&vault.bytes(), wrapped).ok_or(Error::WrongKey)
+    }
+
+    /// The name of a vault in what servers tell each other.
+    pub(crate) fn notice(&self, vault: VaultId) -> String {
+        let key = self.0.derive("yore notices v1");
+        encode::hex(&hash::hmac_sha256(key.bytes(), &vault.bytes())[..16])
     }
 
     fn wrapping(&self) -> Key {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use lru::LruCache;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use yore_canon::encode;
@@ -22,6 +22,7 @@ use yore_store::{CommitError, Durability, Plan, Receipt, Snapshot, Store};
 use crate::commit;
 use crate::error::{Error, Result};
 use crate::keeper;
+use crate::listen::{self, News};
 use crate::migrate;
 use crate::pool::{Begin, Conn, Pool, Setup};
 use crate::roots::Root;
@@ -55,6 +56,8 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// The longest anyone waits for a connection.
     pub patience: Duration,
+    /// How often it is asked what other servers committed, in case they were not heard.
+    pub poll: Duration,
     /// How many vaults' keys are kept at hand.
     pub max_open_vaults: NonZeroUsize,
     /// Up to how many visible documents every search by vector is exact.
@@ -78,6 +81,7 @@ impl Options {
             lock_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(120),
             patience: Duration::from_secs(10),
+            poll: Duration::from_secs(5),
             max_open_vaults: NonZeroUsize::new(4096).expect("invariant: 4096 is not zero"),
             exact_up_to: 20_000,
             tokens: None,
@@ -156,8 +160,25 @@ pub(crate) struct Inner {
     pub(crate) readers: Arc<Pool>,
     pub(crate) writers: Arc<Pool>,
     vaults: Mutex<LruCache<VaultId, Arc<Vault>>>,
-    watches: Mutex<HashMap<VaultId, watch::Sender<Seq>>>,
+    watches: Mutex<Watches>,
+    news: mpsc::Sender<News>,
     relaxed: Arc<Semaphore>,
+}
+
+/// Who watches which vault here.
+#[derive(Default)]
+struct Watches {
+    senders: HashMap<VaultId, watch::Sender<Seq>>,
+    /// The vaults by the names that other servers tell.
+    named: HashMap<String, VaultId>,
+}
+
+impl Watches {
+    /// Forgets what nobody watches any more.
+    fn tidy(&mut self) {
+        self.senders.retain(|_, sender| sender.receiver_count() > 0);
+        self.named.retain(|_, vault| self.senders.contains_key(vault));
+    }
 }
 
 impl fmt::Debug for Inner {
@@ -175,7 +196,7 @@ impl PostgresStore {
         drop(client);
         refuse_powers(&setup).await?;
         let readers = Pool::new(setup.clone(), options.readers);
-        let writers = Pool::new(setup, options.writers);
+        let writers = Pool::new(setup.clone(), options.writers);
         let conn = writers.begin(VaultId::CATALOG, Begin::Strict).await?;
         let root = Root::open(&conn, &options.master, options.cost).await?;
         let key = root.catalog();
@@ -186,18 +207,21 @@ impl PostgresStore {
         let catalog = Arc::new(Vault::open(&conn, VaultId::CATALOG, None, &key).await?);
         conn.commit().await?;
         let vaults = Mutex::new(LruCache::new(options.max_open_vaults));
-        Ok(Self {
-            inner: Arc::new(Inner {
-                options,
-                root,
-                catalog,
-                readers,
-                writers,
-                vaults,
-                watches: Mutex::default(),
-                relaxed: Arc::new(Semaphore::new(RELAXED)),
-            }),
-        })
+        let (news, untold) = mpsc::channel(RELAXED);
+        let poll = options.poll;
+        let inner = Arc::new(Inner {
+            options,
+            root,
+            catalog,
+            readers,
+            writers,
+            vaults,
+            watches: Mutex::default(),
+            news,
+            relaxed: Arc::new(Semaphore::new(RELAXED)),
+        });
+        tokio::spawn(listen::run(setup, Arc::downgrade(&inner), untold, poll));
+        Ok(Self { inner })
     }
 }
 
@@ -254,12 +278,27 @@ impl Inner {
     /// Forgets a vault that is gone.
     pub(crate) fn forget(&self, id: VaultId) {
         self.vaults.lock().pop(&id);
-        self.watches.lock().remove(&id);
+        self.watches.lock().senders.remove(&id);
+    }
+
+    /// The vaults that are watched here.
+    pub(crate) fn watched(&self) -> Vec<VaultId> {
+        let mut watches = self.watches.lock();
+        watches.tidy();
+        watches.senders.keys().copied().collect()
+    }
+
+    /// Takes in what another server told.
+    pub(crate) fn heard(&self, name: &str, seq: Seq) {
+        let vault = self.watches.lock().named.get(name).copied();
+        if let Some(vault) = vault {
+            self.tell(vault, seq);
+        }
     }
 
     /// Tells those who watch a vault that it changed.
     pub(crate) fn tell(&self, id: VaultId, seq: Seq) {
-        if let Some(sender) = self.watches.lock().get(&id) {
+        if let Some(sender) = self.watches.lock().senders.get(&id) {
             sender.send_if_modified(|last| {
                 let newer = *last < seq;
                 *last = (*last).max(seq);
@@ -278,6 +317,10 @@ impl Inner {
         let done = commit::carry_out(&self.writers, &vault, plan, how).await?;
         if done.changed {
             self.tell(vault.id, done.receipt.change);
+            // Others ask from time to time: what does not fit is not worth a wait.
+            if self.news.try_send((vault.id, done.receipt.change)).is_err() {
+                tracing::debug!("a change is not told to other servers");
+            }
         }
         Ok(done.receipt)
     }
@@ -289,7 +332,7 @@ impl Inner {
         drop(self.relaxed.acquire_many(all).await);
     }
 
-    async fn last_change(&self, id: VaultId) -> Result<Seq> {
+    pub(crate) async fn last_change(&self, id: VaultId) -> Result<Seq> {
         let conn = self.readers.begin(id, Begin::View).await?;
         let row = conn.row("SELECT change FROM tail WHERE vault = $1", &[]).await?;
         conn.roll_back().await?;
@@ -345,9 +388,10 @@ impl Store for PostgresStore {
             self.inner.vault(id).await?;
             let receiver = {
                 let mut watches = self.inner.watches.lock();
-                // Watching ends by dropping; what nobody watches any more is forgotten here.
-                watches.retain(|_, sender| sender.receiver_count() > 0);
-                watches.entry(id).or_insert_with(|| watch::Sender::new(Seq(0))).subscribe()
+                watches.tidy();
+                watches.named.insert(self.inner.root.notice(id), id);
+                let fresh = || watch::Sender::new(Seq(0));
+                watches.senders.entry(id).or_insert_with(fresh).subscribe()
             };
             // Whatever is committed from here on is told; what was before is asked for.
             let last = self.inner.last_change(id).await?;

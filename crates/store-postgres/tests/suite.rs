@@ -6,7 +6,8 @@ mod support;
 
 yore_store::stories!(if it can: support::empty_store);
 
-/// The same, with vectors found through the index instead of one by one.
+/// The same, with vectors found through the index instead of one by one; `index.rs` shows that it is
+/// really asked.
 mod through_the_index {
     yore_store::stories!(if it can: super::support::indexed_store);
 }

@@ -12,27 +12,34 @@ use yore_store::key::{Cost, MasterKey};
 use yore_store_postgres::{Options, PostgresStore};
 
 static DATABASE: OnceCell<Option<String>> = OnceCell::const_new();
+static INDEXED: OnceCell<Option<String>> = OnceCell::const_new();
 
 /// The address of an empty database, made once for all tests of the process.
 pub(crate) async fn database() -> Option<String> {
-    DATABASE.get_or_init(make_database).await.clone()
+    DATABASE.get_or_init(|| make_database("")).await.clone()
 }
 
-async fn make_database() -> Option<String> {
+/// The same, where ordering by distance means the index: the few rows of a test would otherwise be
+/// sorted, and the index never asked.
+pub(crate) async fn indexed_database() -> Option<String> {
+    let set = "SET enable_sort = off";
+    INDEXED.get_or_init(|| make_database(set)).await.clone()
+}
+
+async fn make_database(set: &str) -> Option<String> {
     let Ok(server) = std::env::var("YORE_TEST_POSTGRES") else {
         println!("NOT RUN: YORE_TEST_POSTGRES names no PostgreSQL with pgvector");
         return None;
     };
-    let name = format!(
-        "yore_{}_{}",
-        std::process::id(),
-        yore_canon::encode::hex(&yore_store::key::random::<4>())
-    );
+    let some = yore_canon::encode::hex(&yore_store::key::random::<4>());
+    let name = format!("yore_{}_{some}", std::process::id());
     let client = connect(&server).await;
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    if !set.is_empty() {
+        client.batch_execute(&format!("ALTER DATABASE {name} {set}")).await.unwrap();
+    }
     let (place, _) = server.rsplit_once('/').unwrap();
     let address = format!("{place}/{name}");
-    // Two makers of tables at once are tried on purpose elsewhere, not in every test.
     PostgresStore::open(options(&address)).await.unwrap();
     Some(address)
 }
@@ -57,7 +64,7 @@ pub(crate) async fn empty_store() -> Option<(PostgresStore, ())> {
 
 /// A store that finds vectors through the index, however few there are.
 pub(crate) async fn indexed_store() -> Option<(PostgresStore, ())> {
-    let address = database().await?;
+    let address = indexed_database().await?;
     let options = Options { exact_up_to: 0, ..options(&address) };
     Some((PostgresStore::open(options).await.unwrap(), ()))
 }
