@@ -178,6 +178,7 @@ impl Run {
         let mut command = self.cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
         command.env("YORE_TEST_PGVECTOR", postgres.dsn());
+        command.env("YORE_TEST_POSTGRES", postgres.dsn());
         let backends = if self.full { Some(Backends::start(&postgres)?) } else { None };
         for (name, value) in backends.iter().flat_map(Backends::variables) {
             command.env(name, value);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use yore_client::Client;
 use yore_server::{Attached, Config, Error, KeySource, attach, place};
+use yore_store_postgres::Error as DatabaseError;
 use yore_store_sqlite::Error as StoreError;
 
 use crate::failure::{Exit, FULL, Failure, Result};
@@ -136,6 +137,7 @@ impl From<Error> for Failure {
                 .hint("move the directory tls aside; a new authority is made at the next start"),
             Error::File { source, .. } => file(message, &source),
             Error::Store(error) => store(error),
+            Error::Database(error) => database(error),
             Error::Engine(error) => Self::from(error),
             Error::Client(error) => Self::from(error),
             Error::Interrupted(_) => Self::failed(message),
@@ -162,6 +164,26 @@ fn store(error: StoreError) -> Failure {
         StoreError::Sqlite(_) => Failure::from(yore_domain::Error::from(error)),
         StoreError::Stopped => Failure::failed(message),
         StoreError::Domain(_) => Failure::failed(message),
+    }
+}
+
+fn database(error: DatabaseError) -> Failure {
+    let message = error.to_string();
+    match error {
+        DatabaseError::Address(_) | DatabaseError::Unfit(_) => Failure::usage(message),
+        DatabaseError::WrongKey | DatabaseError::Key(_) => Failure::new(Exit::Damaged, message)
+            .hint(
+                "nothing was changed; give the key the database was made with: --key-file, \
+                 YORE_MASTER_KEY or YORE_PASSPHRASE",
+            ),
+        DatabaseError::Newer { .. } => Failure::new(Exit::Damaged, message)
+            .hint("nothing was changed; install the newer version of yore"),
+        DatabaseError::Json(_) | DatabaseError::Damaged(_) => Failure::new(Exit::Damaged, message),
+        DatabaseError::Postgres(_) | DatabaseError::Crowded => {
+            Failure::new(Exit::Unreachable, message)
+                .hint("check the address and that its user may make tables, or that they are made")
+        }
+        DatabaseError::Domain(_) => Failure::failed(message),
     }
 }
 

@@ -20,14 +20,18 @@ const TERM_BYTES: usize = 64;
 
 /// A document's terms with their frequencies.
 #[derive(Debug)]
-pub(crate) struct Analysed {
-    pub(crate) terms: BTreeMap<String, u32>,
-    pub(crate) length: u32,
-    pub(crate) language: Language,
+pub struct Analysed {
+    /// The terms, each with how often it occurs.
+    pub terms: BTreeMap<String, u32>,
+    /// How many words count towards the length.
+    pub length: u32,
+    /// The language it was stemmed in.
+    pub language: Language,
 }
 
 /// Analyses a document.
-pub(crate) fn document(text: &str) -> Analysed {
+#[must_use]
+pub fn document(text: &str) -> Analysed {
     let words = split(text);
     let language = guess(&words).unwrap_or(Language::English);
     let mut terms: BTreeMap<String, u32> = BTreeMap::new();
@@ -43,7 +47,8 @@ pub(crate) fn document(text: &str) -> Analysed {
 }
 
 /// Analyses a query into groups of interchangeable terms, given the languages of the documents.
-pub(crate) fn query(text: &str, present: &[Language]) -> Vec<Vec<String>> {
+#[must_use]
+pub fn query(text: &str, present: &[Language]) -> Vec<Vec<String>> {
     let words: Vec<Word> = split(text).into_iter().filter(|word| !word.extra).collect();
     let spoken = guess(&words).unwrap_or(Language::English);
     let telling: Vec<&Word> = words.iter().filter(|word| !is_stop(spoken, &word.text)).collect();

@@ -1,5 +1,7 @@
 //! BM25 over the selected partitions, for documents and for whole sessions.
 
+use yore_rank::bm25::{average, gain, idf, norm};
+
 use crate::analysis::{self, Language};
 use crate::codec;
 use crate::dictionary::Dictionary;
@@ -8,8 +10,6 @@ use crate::partition::{NO_SESSION, Partition};
 use crate::postings::{frequency_of, length_of, slot_of};
 use crate::top::{Hit, Top};
 
-const K1: f32 = 0.9;
-const B: f32 = 0.4;
 /// Documents accumulated at a time: their scores fit the second-level cache.
 const BLOCK: usize = 1 << 16;
 /// Terms of a query that are looked up; a longer query loses its tail.
@@ -63,9 +63,8 @@ impl<'a> Lexical<'a> {
             })
             .collect();
         let mass = groups.iter().map(|group| group.idf).sum();
-        let average = (length as f32 / documents.max(1) as f32).max(1.0);
-        let norms =
-            std::array::from_fn(|code| K1 * (1.0 - B + B * length_of(code as u8) as f32 / average));
+        let average = average(length, documents);
+        let norms = std::array::from_fn(|code| norm(length_of(code as u8) as f32, average));
         let sieve = terms.iter().fold(0, |sieve, term| sieve | 1 << (term & 63));
         Lexical { parts, groups, terms, sieve, mass, norms }
     }
@@ -185,7 +184,7 @@ impl<'a> Lexical<'a> {
         }
         let total: usize = self.parts.iter().map(|part| part.session_count()).sum();
         let length: u64 = self.parts.iter().map(|part| part.session_length).sum();
-        let average = (length as f32 / total.max(1) as f32).max(1.0);
+        let average = average(length, total);
         let mut frequencies = vec![0u32; lengths.len()];
         let mut seen: Vec<Vec<u32>> =
             self.parts.iter().map(|part| vec![0; part.sessions.len()]).collect();
@@ -215,8 +214,7 @@ impl<'a> Lexical<'a> {
             let weight = idf(total, holders);
             for ((score, &frequency), &length) in scores.iter_mut().zip(&frequencies).zip(lengths) {
                 if frequency > 0 {
-                    let norm = K1 * (1.0 - B + B * length as f32 / average);
-                    *score += weight * frequency as f32 * (K1 + 1.0) / (frequency as f32 + norm);
+                    *score += gain(weight, frequency, norm(length as f32, average));
                 }
             }
         }
@@ -225,13 +223,6 @@ impl<'a> Lexical<'a> {
 
     #[inline]
     fn gain(&self, idf: f32, frequency: u32, code: u8) -> f32 {
-        let frequency = frequency as f32;
-        idf * frequency * (K1 + 1.0) / (frequency + self.norms[code as usize])
+        gain(idf, frequency, self.norms[code as usize])
     }
-}
-
-/// The weight of something that `holders` of `total` have; a term's spellings may count a document twice.
-pub(crate) fn idf(total: usize, holders: usize) -> f32 {
-    let holders = holders.min(total) as f32;
-    (1.0 + (total as f32 - holders + 0.5) / (holders + 0.5)).ln()
 }

@@ -9,9 +9,11 @@
 //! `yore-rank`), does not embed text, does not encrypt snapshots, and knows nothing about grants or rows:
 //! the caller decides the classes and passes a filter for whatever else narrows the answer.
 //!
+//! A store that keeps its postings elsewhere analyses texts with [`analysis`] and scores as this crate does.
+//!
 //! Start at [`Index`], then `search.rs`, which walks lexical → vectors → context → signals.
 
-mod analysis;
+pub mod analysis;
 mod codec;
 mod context;
 mod dictionary;
@@ -29,5 +31,7 @@ mod vectors;
 pub use analysis::{Language, terms};
 pub use document::{ClassId, Document, DocumentError, Meta, STATIC_DIMS, TokenTable, Vector};
 pub use index::Index;
+pub use postings::{frequency_as_scored, length_as_scored};
 pub use search::{Candidate, Candidates, NEIGHBOUR_OFFSETS, Origin, Search};
 pub use snapshot::SnapshotError;
+pub use soft::Soft;

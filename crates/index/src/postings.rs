@@ -82,6 +82,18 @@ pub(crate) fn reserve<T>(vec: &mut Vec<T>, extra: usize) {
     }
 }
 
+/// The frequency a term counts with: beyond a few, more of the same adds nothing.
+#[must_use]
+pub fn frequency_as_scored(frequency: u32) -> u32 {
+    cap_frequency(frequency)
+}
+
+/// The length a text is scored with: longer ones are rounded down.
+#[must_use]
+pub fn length_as_scored(length: u32) -> u32 {
+    length_of(length_code(length))
+}
+
 /// Codes a length in one byte: exact below 128, then eight steps to the octave.
 pub(crate) fn length_code(length: u32) -> u8 {
     if length < 128 {

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::codec;
 pub use crate::context::NEIGHBOUR_OFFSETS;
 use crate::context::{self, Place};
 use crate::document::{ClassId, Meta, TokenTable, Vector};
@@ -126,7 +127,10 @@ impl Index {
         let listed = gathering.places.len();
         let around =
             if search.context { gathering.surround(&parts, search.filter) } else { Vec::new() };
-        let soft = search.token_table.map(|table| Soft::new(&parts, table, search.tokens));
+        let holders =
+            |token| parts.iter().map(|part| part.token_count(token) as usize).sum::<usize>();
+        let soft =
+            search.token_table.map(|table| Soft::new(visible, &holders, table, search.tokens));
         let sessions = context::sessions(&parts, &lexical, &gathering.places);
         let mut list: Vec<Candidate> = Vec::with_capacity(gathering.places.len());
         for (at, (&(part, slot), &origin)) in
@@ -156,7 +160,8 @@ impl Index {
                 candidate.statics = search
                     .statics
                     .map_or(0.0, |query| cosine(home.statics.vector(doc.statics), query));
-                candidate.soft = soft.as_ref().map_or(0.0, |soft| soft.score(&doc.blob));
+                candidate.soft =
+                    soft.as_ref().map_or(0.0, |soft| soft.score(codec::tokens(&doc.blob)));
             }
             list.push(candidate);
         }

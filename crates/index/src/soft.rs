@@ -2,10 +2,9 @@
 
 use std::cell::RefCell;
 
-use crate::codec;
+use yore_rank::bm25::idf;
+
 use crate::document::TokenTable;
-use crate::lexical::idf;
-use crate::partition::Partition;
 
 /// Query tokens compared; the heaviest are kept of a longer query.
 const WIDTH: usize = 32;
@@ -15,8 +14,9 @@ thread_local! {
     static PLACES: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A query's tokens prepared against the selected partitions.
-pub(crate) struct Soft {
+/// A query's tokens prepared against the selected documents.
+#[derive(Debug)]
+pub struct Soft {
     weights: Vec<f32>,
     mass: f32,
     // For each token near one of the query's, its place in `near` plus one.
@@ -27,18 +27,20 @@ pub(crate) struct Soft {
 }
 
 impl Soft {
-    pub(crate) fn new(parts: &[&Partition], table: &dyn TokenTable, tokens: &[u16]) -> Soft {
-        let documents: usize = parts.iter().map(|part| part.len()).sum();
+    /// Prepares tokens. `holders` says how many of so many documents hold a token.
+    #[must_use]
+    pub fn new(
+        documents: usize,
+        holders: &dyn Fn(u16) -> usize,
+        table: &dyn TokenTable,
+        tokens: &[u16],
+    ) -> Soft {
         let mut distinct: Vec<u16> = tokens.to_vec();
         distinct.sort_unstable();
         distinct.dedup();
         let mut queries: Vec<(&[(u16, f32)], f32)> = distinct
             .into_iter()
-            .filter_map(|token| {
-                let holders: usize =
-                    parts.iter().map(|part| part.token_count(token) as usize).sum();
-                table.kin(token).map(|kin| (kin, idf(documents, holders)))
-            })
+            .filter_map(|token| table.kin(token).map(|kin| (kin, idf(documents, holders(token)))))
             .collect();
         queries.sort_by(|a, b| b.1.total_cmp(&a.1));
         queries.truncate(WIDTH);
@@ -71,14 +73,15 @@ impl Soft {
         self.similarities[(usize::from(*place) - 1) * width + query] = similarity;
     }
 
-    /// Returns the weighted share of the query that the document's tokens meet, 0 to 1.
-    pub(crate) fn score(&self, blob: &[u8]) -> f32 {
+    /// Returns the weighted share of the query that a document's tokens meet, 0 to 1.
+    #[must_use]
+    pub fn score(&self, tokens: impl Iterator<Item = u16>) -> f32 {
         let width = self.weights.len();
         if width == 0 || self.mass <= 0.0 {
             return 0.0;
         }
         let mut best = [0f32; WIDTH];
-        for token in codec::tokens(blob) {
+        for token in tokens {
             let place = usize::from(self.places[usize::from(token)]);
             if place == 0 {
                 continue;

@@ -8,9 +8,10 @@
 //! a candidate has a session, whether vectors are there, and what the caller says it prefers.
 //!
 //! Start at [`fuse`]; [`Cutoff`] decides when nothing is the right answer; `stores.rs` fuses the answers of
-//! several stores, for which scores are not comparable; [`promote`] says what short-term memory is worth and
+//! several stores, for which scores are not comparable; [`bm25`] is what words are worth; [`promote`] says what short-term memory is worth and
 //! [`overlap`] which texts say nearly the same.
 
+pub mod bm25;
 mod cutoff;
 mod fuse;
 pub mod overlap;

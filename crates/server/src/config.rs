@@ -35,6 +35,10 @@ pub struct Config {
     /// directory, made at the first start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// The address of a PostgreSQL with pgvector that holds the vaults instead of the data
+    /// directory. It may hold a password, so it is never written down again.
+    #[serde(skip_serializing, deserialize_with = "secret")]
+    pub database: Option<Secret>,
     /// What the log says, as a filter. Default: `info`.
     pub log: String,
     /// Whether reads wait until their audit entry is on disk. Default: no.
@@ -391,6 +395,7 @@ impl Default for Config {
         Self {
             data: PathBuf::new(),
             key_file: None,
+            database: None,
             log: "info".into(),
             strict_audit: false,
             effort: Effort::default(),
@@ -505,6 +510,13 @@ impl From<Bind> for String {
             Bind::At(address) => address.to_string(),
         }
     }
+}
+
+/// Reads what must not be shown again.
+fn secret<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<Secret>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.filter(|text| !text.is_empty()).map(Secret::new))
 }
 
 /// Who may read the metrics.

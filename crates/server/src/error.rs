@@ -51,6 +51,9 @@ pub enum Error {
     /// The store could not be opened.
     #[error(transparent)]
     Store(#[from] yore_store_sqlite::Error),
+    /// The database could not be opened.
+    #[error(transparent)]
+    Database(#[from] yore_store_postgres::Error),
     /// The engine said no.
     #[error("{said}{}", cause(.0), said = .0)]
     Engine(#[from] yore_domain::Error),

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use yore_client::Credential;
 use yore_engine::{Background, Call, Clock, Engine, Parts, Secret, Settings, TokenKind, token};
 use yore_memorywire::Stores;
-use yore_store_sqlite::{Error as StoreError, Options, SqliteStore};
+use yore_store_postgres::PostgresStore;
+use yore_store_sqlite::{Error as StoreError, MasterKey, Options, SqliteStore};
 use zeroize::Zeroizing;
 
 use crate::app::{self, App};
@@ -90,42 +91,30 @@ impl Host {
 
     async fn open_quietly(config: Config) -> Result<Self> {
         config.check()?;
-        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(config)).await;
-        opened.map_err(|error| Error::Interrupted(error.to_string()))?
-    }
-
-    fn open_blocking(config: Config) -> Result<Self> {
-        let claim = Claim::take(&config.data)?;
-        let obtained = config.key.obtain(&config.data)?;
-        let mut options = Options::new(&config.data, obtained.master.clone());
-        options.tokens = Some(Arc::new(|token| yore_embed::builtin().statics.kin(token)));
-        let store = match SqliteStore::open(options) {
-            Err(StoreError::InUse(pid)) => {
-                return Err(Error::InUse { data: config.data.clone(), pid });
-            }
-            opened => Arc::new(opened?),
-        };
-        let local_key = Arc::new(key::local(&obtained.master, &config.data)?);
+        // The directory is the server's own even when the vaults lie elsewhere: where it
+        // listens, its certificates and its proofs are there.
+        let (data, source) = (config.data.clone(), config.key.clone());
+        let (claim, obtained) =
+            blocking(move || Ok((Claim::take(&data)?, source.obtain(&data)?))).await?;
+        let vaults = Vaults::open(&config, &obtained.master).await?;
+        let (data, master) = (config.data.clone(), obtained.master.clone());
+        let local_key = Arc::new(blocking(move || key::local(&master, &data)).await?);
         let clock = Arc::new(SystemClock::default());
-        let engine = Engine::new(Parts {
-            keeper: store.clone(),
-            store,
-            clock: clock.clone(),
-            local_key: Zeroizing::new(**local_key),
-            settings: Settings {
-                strict_audit: config.strict_audit,
-                effort: config.effort,
-                care: config.sensitive,
-                reads_per_minute: config.limits.reads_per_minute,
-                writes_per_minute: config.limits.writes_per_minute,
-                recalls_per_minute: config.limits.recalls_per_minute,
-                consolidation: config.consolidation.settings()?,
-                audiences: config.trust.audiences.clone(),
-                issuers: config.trust.issuers.clone(),
-                did: config.trust.did.clone().unwrap_or_default(),
-                shared_secret: config.oamp.shared_secret()?,
-            },
-        });
+        let settings = Settings {
+            strict_audit: config.strict_audit,
+            effort: config.effort,
+            care: config.sensitive,
+            reads_per_minute: config.limits.reads_per_minute,
+            writes_per_minute: config.limits.writes_per_minute,
+            recalls_per_minute: config.limits.recalls_per_minute,
+            consolidation: config.consolidation.settings()?,
+            audiences: config.trust.audiences.clone(),
+            issuers: config.trust.issuers.clone(),
+            did: config.trust.did.clone().unwrap_or_default(),
+            shared_secret: config.oamp.shared_secret()?,
+        };
+        let proof = Zeroizing::new(**local_key);
+        let engine = vaults.engine(clock.clone(), proof, settings);
         let made_key = obtained.made;
         Ok(Self { engine, config, clock, local_key, first_token: None, made_key, claim })
     }
@@ -298,6 +287,56 @@ impl Host {
         drop(claim);
         Ok(closed?)
     }
+}
+
+/// Where vaults lie.
+enum Vaults {
+    Files(Arc<SqliteStore>),
+    Database(Arc<PostgresStore>),
+}
+
+impl Vaults {
+    /// Opens the database of the configuration, or else the data directory.
+    async fn open(config: &Config, master: &MasterKey) -> Result<Self> {
+        let kin = Arc::new(|token| yore_embed::builtin().statics.kin(token));
+        if let Some(address) = &config.database {
+            let mut options = yore_store_postgres::Options::new(address.expose(), master.clone());
+            options.tokens = Some(kin);
+            return Ok(Self::Database(Arc::new(PostgresStore::open(options).await?)));
+        }
+        let data = config.data.clone();
+        let mut options = Options::new(&data, master.clone());
+        options.tokens = Some(kin);
+        blocking(move || match SqliteStore::open(options) {
+            Err(StoreError::InUse(pid)) => Err(Error::InUse { data, pid }),
+            opened => Ok(Self::Files(Arc::new(opened?))),
+        })
+        .await
+    }
+
+    fn engine(
+        self,
+        clock: Arc<SystemClock>,
+        local_key: Zeroizing<[u8; 32]>,
+        settings: Settings,
+    ) -> Engine {
+        Engine::new(match self {
+            Self::Files(store) => {
+                Parts { keeper: store.clone(), store, clock, local_key, settings }
+            }
+            Self::Database(store) => {
+                Parts { keeper: store.clone(), store, clock, local_key, settings }
+            }
+        })
+    }
+}
+
+/// Runs work that may wait for the disk away from the async threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Error::Interrupted(error.to_string()))?
 }
 
 /// A credential made anew for each call: proofs of the master key live a minute.

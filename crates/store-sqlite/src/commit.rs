@@ -5,7 +5,6 @@ mod conversation;
 mod erase;
 mod ledger;
 mod memory;
-mod words;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::Value;

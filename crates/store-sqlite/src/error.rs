@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 use yore_domain::Error as DomainError;
 use yore_store::CommitError;
+use yore_store::key::KeyError;
 
 /// A result whose failure is the store's own.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -99,6 +100,15 @@ impl Error {
             (ErrorCode::DatabaseLocked, "the vault is locked"),
         ];
         known.iter().find(|(known, _)| *known == code).map(|(_, reason)| (*reason).to_owned())
+    }
+}
+
+impl From<KeyError> for Error {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Unusable(what) => Self::Key(what),
+            KeyError::File { path, source } => Self::File { path, source },
+        }
     }
 }
 

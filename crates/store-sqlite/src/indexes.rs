@@ -18,9 +18,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rusqlite::Connection;
 
 pub(crate) use effect::Effect;
-pub(crate) use meta::{
-    Head, is_head, session_number, statement_number, status_code, status_of, tag_bits,
-};
+pub(crate) use meta::{Head, is_head, session_number, statement_number, status_of, tag_bits};
 pub(crate) use state::{Partition, State};
 
 /// The setting that names the model whose vectors the indexes hold.

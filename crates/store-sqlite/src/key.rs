@@ -1,4 +1,4 @@
-//! Keys: 32 bytes that are wiped, never printed, and wrapped whenever they lie on disk.
+//! Where keys lie: wrapped, beside what they open.
 //!
 //! The person's master key (a passphrase, a file, the environment) wraps a random root key
 //! in `master.json`. From the root come the catalog's key and the key that wraps every
@@ -6,114 +6,16 @@
 //! never touches a vault.
 
 pub(crate) mod root;
-pub(crate) mod source;
 
-use std::ops::Range;
-
-use aes_gcm::aead::{Aead, AeadInPlace, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Nonce, Tag};
-use yore_canon::{encode, hash};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use yore_canon::encode;
+pub(crate) use yore_store::key::{Key, WRAPPED, random};
+use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 
-const NONCE: usize = 12;
-const TAG: usize = 16;
-/// How long a wrapped key is: nonce, key, tag.
-pub(crate) const WRAPPED: usize = NONCE + 32 + TAG;
-
-/// A secret key.
-#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Key([u8; 32]);
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key(..)")
-    }
-}
-
-impl Key {
-    pub(crate) fn random() -> Self {
-        Self(random())
-    }
-
-    pub(crate) const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
-        bytes.try_into().ok().map(Self)
-    }
-
-    pub(crate) const fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// Derives the key for one purpose (one block of HKDF-Expand).
-    pub(crate) fn derive(&self, purpose: &str) -> Self {
-        let mut info = purpose.as_bytes().to_vec();
-        info.push(1);
-        Self(hash::hmac_sha256(&self.0, &info))
-    }
-
-    /// The spelling SQLCipher takes as a raw key.
-    pub(crate) fn to_pragma(&self) -> Zeroizing<String> {
-        Zeroizing::new(format!("x'{}'", encode::hex(&self.0)))
-    }
-
-    /// Encrypts bytes so that only this key and the same context open them.
-    pub(crate) fn seal(&self, context: &[u8], plain: &[u8]) -> Vec<u8> {
-        let nonce: [u8; NONCE] = random();
-        let sealed = self
-            .cipher()
-            .encrypt(Nonce::from_slice(&nonce), Payload { msg: plain, aad: context })
-            .expect("invariant: AES-GCM takes any message that fits in memory");
-        [nonce.as_slice(), &sealed].concat()
-    }
-
-    /// Opens what [`Key::seal`] made; `None` when key, context or bytes are other ones.
-    pub(crate) fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-        let (nonce, body) = sealed.split_at_checked(NONCE)?;
-        self.cipher()
-            .decrypt(Nonce::from_slice(nonce), Payload { msg: body, aad: context })
-            .ok()
-            .map(Zeroizing::new)
-    }
-
-    /// Opens the same where it lies and returns where the plain bytes are.
-    pub(crate) fn open_in_place(&self, context: &[u8], sealed: &mut [u8]) -> Option<Range<usize>> {
-        let end = sealed.len().checked_sub(TAG)?;
-        let (nonce, rest) = sealed.split_at_mut_checked(NONCE)?;
-        let (body, tag) = rest.split_at_mut_checked(end.checked_sub(NONCE)?)?;
-        self.cipher()
-            .decrypt_in_place_detached(
-                Nonce::from_slice(nonce),
-                context,
-                body,
-                Tag::from_slice(tag),
-            )
-            .ok()?;
-        Some(NONCE..end)
-    }
-
-    pub(crate) fn wrap(&self, context: &[u8], key: &Self) -> Vec<u8> {
-        self.seal(context, &key.0)
-    }
-
-    pub(crate) fn unwrap(&self, context: &[u8], wrapped: &[u8]) -> Option<Self> {
-        self.open(context, wrapped).and_then(|bytes| Self::from_slice(&bytes))
-    }
-
-    fn cipher(&self) -> Aes256Gcm {
-        Aes256Gcm::new((&self.0).into())
-    }
-}
-
-/// Draws random bytes from the system.
-pub(crate) fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("invariant: the system has a source of randomness");
-    bytes
+/// The spelling SQLCipher takes as a raw key.
+pub(crate) fn pragma(key: &Key) -> Zeroizing<String> {
+    Zeroizing::new(format!("x'{}'", encode::hex(key.bytes())))
 }
 
 /// Splits a column of wrapped keys, the preferred one first.
@@ -129,26 +31,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrapped_key_opens_only_with_its_key_and_context() {
-        let (outer, inner) = (Key::random(), Key::random());
-        let wrapped = outer.wrap(b"a", &inner);
-        assert_eq!(wrapped.len(), WRAPPED);
-        assert_eq!(outer.unwrap(b"a", &wrapped), Some(inner.clone()));
-        assert_eq!(outer.unwrap(b"b", &wrapped), None);
-        assert_eq!(Key::random().unwrap(b"a", &wrapped), None);
-        for index in 0..wrapped.len() {
-            let mut spoilt = wrapped.clone();
-            spoilt[index] ^= 1;
-            assert_eq!(outer.unwrap(b"a", &spoilt), None, "byte {index}");
-        }
+    fn a_column_holds_whole_keys() {
+        let wrapped = Key::random().wrap(b"a", &Key::random());
+        assert_eq!(wraps(&wrapped.repeat(2)).unwrap().count(), 2);
         assert!(wraps(&wrapped[1..]).is_err());
-    }
-
-    #[test]
-    fn purposes_give_different_keys_and_nothing_is_printed() {
-        let key = Key::from_bytes([7; 32]);
-        assert_ne!(key.derive("a"), key.derive("b"));
-        assert_eq!(key.derive("a"), key.derive("a"));
-        assert_eq!(format!("{key:?}"), "Key(..)");
+        assert!(wraps(&[]).is_err());
     }
 }

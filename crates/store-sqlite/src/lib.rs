@@ -31,5 +31,5 @@ mod writer;
 
 pub use error::{Error, Result};
 pub use key::root::key_kind;
-pub use key::source::{Cost, KeyKind, MasterKey};
 pub use store::{Options, Overwrite, SqliteStore};
+pub use yore_store::key::{Cost, KeyKind, MasterKey};

@@ -139,7 +139,7 @@ pub(crate) fn keyed(path: &Path, key: &Key, flags: OpenFlags) -> Result<Connecti
     awaken();
     let conn = Connection::open_with_flags(path, flags)?;
     conn.execute_batch(SILENCE)?;
-    conn.pragma_update(None, "key", key.to_pragma().as_str())?;
+    conn.pragma_update(None, "key", crate::key::pragma(key).as_str())?;
     // Processors have instructions for this hash; the default one takes three times as long.
     conn.execute_batch("PRAGMA cipher_hmac_algorithm = HMAC_SHA256")?;
     Ok(conn)

@@ -18,8 +18,8 @@ use yore_store::snapshot::Loaded;
 use yore_store::{Candidate, RowKey, Search, Source, Standing, Vector};
 
 use crate::indexes::{Head, Partition, State, is_head, session_number, status_of, tag_bits};
-use crate::select::{json, message_passes, needs_value, talk_possible, version_passes};
-use crate::snapshot::{View, choose, status_in, usage_of};
+use crate::select::{json, message_passes, needs_value, status_in, talk_possible, version_passes};
+use crate::snapshot::{View, choose, usage_of};
 
 pub(crate) fn search(view: &View<'_>, search: &Search<'_>) -> rusqlite::Result<Vec<Candidate>> {
     let state = view.vault.indexes.read();

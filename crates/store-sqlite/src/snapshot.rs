@@ -48,11 +48,11 @@ use crate::books::Books;
 use crate::error::Error;
 use crate::indexes::DENSE_MODEL;
 use crate::search;
-use crate::select::Selection;
+use crate::select::{self, Selection};
 use crate::vault::{Reader, Vault};
 
 pub(crate) use chain::choose;
-pub(crate) use memories::{status_in, usage_of};
+pub(crate) use memories::usage_of;
 pub(crate) use talks::extent_of;
 
 /// A consistent view of one vault through one lens.
@@ -85,7 +85,7 @@ impl SqliteSnapshot {
     fn open(&self) -> Result<Opened, Error> {
         // The transaction begins before the classes are asked for, so that none is missing.
         let reader = self.vault.reader()?;
-        let selection = Selection::of(&reader, self.permit.lens(), &self.vault.classes)?;
+        let selection = select::selection(&reader, self.permit.lens(), &self.vault.classes)?;
         let wanted = self.books.setting(DENSE_MODEL).and_then(Value::as_str);
         if let Some(model) = self.vault.indexes.model_due(wanted) {
             switch_model(Arc::clone(&self.vault), model);

@@ -16,12 +16,12 @@ use yore_domain::{Error as DomainError, Seq, VaultId};
 use yore_index::TokenTable;
 use yore_policy::Permit;
 use yore_store::keeper::VaultInfo;
+use yore_store::key::{Cost, MasterKey};
 use yore_store::{CommitError, Durability, Plan, Receipt, Snapshot, Store};
 
 use crate::catalog::{self, Line};
 use crate::error::{Error, Result};
 use crate::key::root::{self, Roots};
-use crate::key::source::{Cost, MasterKey};
 use crate::key::{self, Key};
 use crate::migrate::Schema;
 use crate::open::{self, Files, Tuning};

@@ -6,12 +6,18 @@
 //! still right; it happens as a whole or not at all. A change without its audit entry cannot
 //! be expressed. Keys, backups and repair are the [`Keeper`]'s, behind a permit too.
 //!
+//! What backends must agree on to the letter is here, too: which rows a filter passes (`select`),
+//! what erasing leaves (`erasure`), how values are encrypted (`key`).
+//!
 //! This crate holds no SQL and decides nothing; `suite` states the guarantees that every
 //! backend is tested against. Start at [`Store`], then [`plan`], [`snapshot`], [`search`].
 
+pub mod erasure;
 pub mod keeper;
+pub mod key;
 pub mod plan;
 pub mod search;
+pub mod select;
 pub mod snapshot;
 #[cfg(feature = "suite")]
 pub mod suite;

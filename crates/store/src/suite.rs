@@ -29,11 +29,15 @@ use crate::search::{Candidate, Search, Vector};
 use crate::{CommitError, Keeper, Plan, Receipt, Snapshot, Store, Write};
 
 /// Turns every story into a test. `$make` is an async function that returns an empty store and
-/// whatever must live as long as it.
+/// whatever must live as long as it; after `if it can:`, it may return nothing instead, once it
+/// has said why.
 #[macro_export]
 macro_rules! stories {
-    ($make:path) => {
-        $crate::stories! { $make =>
+    (if it can: $make:path) => {
+        $crate::stories! { @all $make }
+    };
+    (@all $make:expr) => {
+        $crate::stories! { @each $make =>
             memories: versions_form_a_chain, heads_are_checked_in_the_transaction,
                 an_exact_statement_is_known, of_equal_statements_at_once_one_stays,
                 erasing_leaves_no_text, the_past_can_be_read,
@@ -51,14 +55,17 @@ macro_rules! stories {
                 a_failed_plan_writes_nothing, watchers_hear_of_changes;
         }
     };
-    ($make:path => $($module:ident: $($story:ident),*;)*) => {$($(
+    (@each $make:expr => $($module:ident: $($story:ident),*;)*) => {$($(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $story() {
-            let (store, _kept) = $make().await;
+            let Some((store, _kept)) = ($make)().await else { return };
             let scene = $crate::suite::Scene::new(&store, &store).await;
             $crate::suite::$module::$story(&scene).await;
         }
     )*)*};
+    ($make:path) => {
+        $crate::stories! { @all async || Some($make().await) }
+    };
 }
 
 /// A fresh vault, its owner and its agents.

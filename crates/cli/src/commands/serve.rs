@@ -18,6 +18,7 @@ Examples:
   yore serve --data ~/work-memory --listen 127.0.0.1:0
   yore serve --listen off --tls-listen 0.0.0.0:7443
   yore serve --passphrase
+  yore serve --database postgres://yore@localhost/yore
 
 Plain HTTP is for this machine alone; other machines are served over TLS. The first start makes the
 vault, a master key that only you can read, and an owner token that is shown once. SIGTERM and
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Where to listen for TLS, or off; port 0 picks a free one [env: YORE_TLS_LISTEN] [default: 127.0.0.1:7443]
     #[arg(long, value_name = "ADDR")]
     tls_listen: Option<String>,
+    /// A PostgreSQL with pgvector that holds the vaults instead of the data directory [env: YORE_DATABASE]
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
     /// What the log says: error, warn, info, debug, or a filter [default: info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
@@ -40,9 +44,12 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             .hint("leave out --url, or unset YORE_URL"));
     }
     let mut layers = app.layers()?;
-    for (path, value) in
-        [("listen.http", &args.listen), ("listen.https", &args.tls_listen), ("log", &args.log)]
-    {
+    for (path, value) in [
+        ("listen.http", &args.listen),
+        ("listen.https", &args.tls_listen),
+        ("database", &args.database),
+        ("log", &args.log),
+    ] {
         if let Some(value) = value {
             layers = layers.set(path, value.as_str());
         }

@@ -50,7 +50,7 @@ macro_rules! languages {
 
         impl Language {
             /// Every language, in declaration order.
-            pub(crate) const ALL: &'static [Language] = &[$(Language::$name),*];
+            pub const ALL: &'static [Language] = &[$(Language::$name),*];
             /// How many there are.
             pub(crate) const COUNT: usize = Language::ALL.len();
 

@@ -21,6 +21,7 @@ enum Shape {
 const VARIABLES: &[(&str, &str, Shape)] = &[
     ("YORE_DATA", "data", Shape::Text),
     ("YORE_KEY_FILE", "key_file", Shape::Text),
+    ("YORE_DATABASE", "database", Shape::Text),
     ("YORE_LOG", "log", Shape::Text),
     ("YORE_STRICT_AUDIT", "strict_audit", Shape::Flag),
     ("YORE_EFFORT", "effort", Shape::Text),

@@ -79,8 +79,13 @@ fn tls_may_be_open_to_others() {
 
 #[test]
 fn secrets_are_neither_printed_nor_written() {
-    let secret = env(&[("YORE_DATA", "d"), ("YORE_PASSPHRASE", "open sesame")]);
+    let secret = env(&[
+        ("YORE_DATA", "d"),
+        ("YORE_PASSPHRASE", "open sesame"),
+        ("YORE_DATABASE", "postgres://yore:sesame@localhost/yore"),
+    ]);
     let config = Config::load(Layers::new().env(secret).unwrap()).unwrap();
+    assert!(config.database.as_ref().unwrap().expose().ends_with("@localhost/yore"));
     let (printed, written) = (format!("{config:?}"), config.to_toml().unwrap());
     assert!(!printed.contains("sesame") && !written.contains("sesame"));
     assert!(matches!(config.key, KeySource::Passphrase(_)));

@@ -6,15 +6,14 @@
 use serde_json::Value;
 use yore_domain::hold::{Hold, HoldState};
 use yore_domain::job::Job;
-use yore_domain::memory::{Body, Lifecycle, Status, Version};
+use yore_domain::memory::Version;
 use yore_domain::mutation::Mutation;
-use yore_domain::provenance::Provenance;
 use yore_domain::stream::Letter;
 use yore_domain::{Error as DomainError, HoldId, MemoryId};
 use yore_store::CommitError;
+use yore_store::erasure::{Words, emptied};
 use yore_store::plan::{Before, Grave};
 
-use super::words::Words;
 use super::{Commit, missing};
 use crate::error::Result;
 use crate::indexes::Effect;
@@ -191,21 +190,4 @@ impl Commit<'_> {
         }
         Ok(())
     }
-}
-
-/// What is left of a version.
-fn emptied(mut version: Version) -> Version {
-    version.status = Status::Erased;
-    let content = &mut version.content;
-    content.body = Body::default();
-    content.scope.session = None;
-    content.lifecycle = Lifecycle::default();
-    content.provenance = Provenance::default();
-    content.consent.redact.clear();
-    content.consent.reference = None;
-    content.relations.clear();
-    content.tags.clear();
-    content.foreign.clear();
-    content.seal = None;
-    version
 }

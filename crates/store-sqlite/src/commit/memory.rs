@@ -2,7 +2,7 @@
 
 use rusqlite::OptionalExtension as _;
 use yore_canon::hash::Blake3;
-use yore_domain::memory::{Feedback, FeedbackOutcome, Status, Version};
+use yore_domain::memory::{Feedback, FeedbackOutcome, Version};
 use yore_domain::{Error as DomainError, MemoryId, Timestamp};
 use yore_store::plan::{AliasTarget, Before, Indexing};
 use yore_store::{CommitError, RowKey, Source, Vector};
@@ -12,6 +12,7 @@ use crate::audit::Tip;
 use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::{DENSE_MODEL, Effect, statement_number};
+use crate::select::status_code;
 use crate::vault;
 
 /// What SQLite says of a second row with the same key.
@@ -319,17 +320,6 @@ impl<'a> Columns<'a> {
             scale: Some(statics.scale),
             statics: Some(bytemuck::cast_slice(&statics.values)),
         }
-    }
-}
-
-/// The number a status has in its column.
-pub(crate) const fn status_code(status: Status) -> u8 {
-    match status {
-        Status::Active => 0,
-        Status::Candidate => 1,
-        Status::Quarantined => 2,
-        Status::Tombstoned => 3,
-        Status::Erased => 4,
     }
 }
 

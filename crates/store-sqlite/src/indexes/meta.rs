@@ -3,23 +3,14 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use yore_domain::memory::{Feedback, Status, Version};
+use yore_domain::memory::{Feedback, Version};
 use yore_index::Meta;
 use yore_store::Standing;
 
+use crate::select::status_code;
+
 /// The bit of [`Meta::flags`] that marks the newest version of a memory.
 const HEAD: u8 = 1 << 3;
-
-/// The number that columns and flags use for a status.
-pub(crate) const fn status_code(status: Status) -> u8 {
-    match status {
-        Status::Active => 0,
-        Status::Candidate => 1,
-        Status::Quarantined => 2,
-        Status::Tombstoned => 3,
-        Status::Erased => 4,
-    }
-}
 
 /// Describes a version while it is the head of its memory.
 pub(crate) fn of_head(version: &Version, place: Place) -> Meta {

@@ -79,7 +79,9 @@ impl Desk {
         let rekeyed = open::truncate_wal(&self.conn)
             .and_then(|emptied| if emptied { Ok(()) } else { Err(Error::Stopped) })
             .and_then(|()| journal(&self.conn, "DELETE"))
-            .and_then(|()| Ok(self.conn.pragma_update(None, "rekey", key.to_pragma().as_str())?));
+            .and_then(|()| {
+                Ok(self.conn.pragma_update(None, "rekey", key::pragma(&key).as_str())?)
+            });
         // The connection's idea of the key is not trusted: the file itself is asked.
         self.conn = Connection::open_in_memory()?;
         match open::connect(&self.files.db, &key, Role::Writer, self.tuning) {

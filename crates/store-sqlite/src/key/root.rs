@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use yore_canon::encode;
+use yore_store::key::{Cost, KeyKind, MasterKey, Stretch};
 
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::key::source::{Cost, KeyKind, MasterKey, Stretch};
 
 const FORMAT: u32 = 1;
 const CONTEXT: &[u8] = b"yore root key v1";
@@ -50,7 +50,7 @@ impl Roots {
                 )));
             }
             let (kind, stretch) = (master.kind(), Stretch::new(cost));
-            let master = master.key(data, &stretch)?;
+            let master = master.key(Some(data), &stretch)?;
             let (roots, retired) = (vec![Key::random()], Vec::new());
             let roots = Self { path, master, kind, stretch, roots, retired };
             roots.save()?;
@@ -66,7 +66,7 @@ impl Roots {
             )));
         }
         let kind = master.kind();
-        let master = master.key(data, &sheet.stretch)?;
+        let master = master.key(Some(data), &sheet.stretch)?;
         let open = |wrapped: &String| {
             encode::from_hex(wrapped)
                 .ok()
@@ -129,7 +129,7 @@ impl Roots {
     /// Puts the roots under another master key.
     pub(crate) fn rewrap(&mut self, data: &Path, master: &MasterKey, cost: Cost) -> Result<()> {
         let stretch = Stretch::new(cost);
-        let key = master.key(data, &stretch)?;
+        let key = master.key(Some(data), &stretch)?;
         let changed = Self { master: key, kind: master.kind(), stretch, ..self.clone() };
         changed.save()?;
         *self = changed;

@@ -1,14 +1,14 @@
 //! Memories and their versions.
 
 use rusqlite::{OptionalExtension, Row};
-use yore_domain::memory::{Feedback, Memory, Status, Usage, Version};
+use yore_domain::memory::{Feedback, Memory, Usage, Version};
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{MemoryId, Timestamp, VersionId};
 
 use super::walk::{Pager, Road, Step, walk};
 use super::{View, choose};
-use crate::indexes::{statement_number, status_code};
-use crate::select::{its_versions, json, needs_value, status_passes, version_passes};
+use crate::indexes::statement_number;
+use crate::select::{its_versions, json, kind_in, needs_value, status_in, version_passes};
 
 const ROAD: Road = Road {
     newest: "SELECT row, created, id, status, kind FROM memory
@@ -188,10 +188,6 @@ fn count_rows(view: &View<'_>, filter: &Filter) -> rusqlite::Result<u64> {
     Ok(found)
 }
 
-fn kind_in(filter: &Filter, code: u8) -> bool {
-    filter.kinds.is_empty() || filter.kinds.iter().any(|kind| kind.code() == code)
-}
-
 /// A memory that passed, read already if that was needed to know.
 enum Found {
     Read(Box<Memory>),
@@ -253,18 +249,6 @@ fn travelled(view: &View<'_>, filter: &Filter, step: &Step) -> rusqlite::Result<
     let Some(chosen) = chosen else { return Ok(None) };
     let memory = memory_of(view, step.row, chosen.row)?;
     Ok(memory.filter(|memory| version_passes(filter, &memory.head)))
-}
-
-/// Whether a status code passes.
-pub(crate) fn status_in(filter: &Filter, code: u8) -> bool {
-    const ALL: [Status; 5] = [
-        Status::Active,
-        Status::Candidate,
-        Status::Quarantined,
-        Status::Tombstoned,
-        Status::Erased,
-    ];
-    ALL.into_iter().any(|status| status_code(status) == code && status_passes(filter, status))
 }
 
 pub(super) fn said(view: &View<'_>, statement: &str) -> rusqlite::Result<Option<MemoryId>> {

@@ -1,22 +1,22 @@
-//! The words of an erased memory, to be found wherever else they were written down.
+//! What erasing means in every backend: the words to be found wherever else they were written
+//! down, and what is left of a version.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use yore_domain::memory::Version;
-
-use crate::error::Result;
+use yore_domain::memory::{Body, Lifecycle, Status, Version};
+use yore_domain::provenance::Provenance;
 
 /// Strings shorter than this count only as a whole: as a part they are in everything.
 const TELLING: usize = 12;
 
 /// What the versions of one memory said.
 #[derive(Debug, Default)]
-pub(super) struct Words(BTreeSet<String>);
+pub struct Words(BTreeSet<String>);
 
 impl Words {
     /// Takes in the text and every telling string of the structured and foreign parts.
-    pub(super) fn add(&mut self, version: &Version) -> Result<()> {
+    pub fn add(&mut self, version: &Version) -> serde_json::Result<()> {
         let content = &version.content;
         if !content.body.text.is_empty() {
             self.0.insert(content.body.text.clone());
@@ -41,7 +41,7 @@ impl Words {
     }
 
     /// Empties every string that holds the words; says whether there was one.
-    pub(super) fn scrub(&self, value: &mut Value) -> bool {
+    pub fn scrub(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => {
                 let telling = self.0.iter().any(|word| {
@@ -63,7 +63,8 @@ impl Words {
     }
 
     /// Whether bytes hold the words, plainly or spelt as JSON.
-    pub(super) fn within(&self, bytes: &[u8]) -> bool {
+    #[must_use]
+    pub fn within(&self, bytes: &[u8]) -> bool {
         self.0.iter().filter(|word| word.len() >= TELLING).any(|word| {
             let spelt = Value::from(word.as_str()).to_string();
             let spelt = &spelt.as_bytes()[1..spelt.len() - 1];
@@ -74,6 +75,24 @@ impl Words {
 
 fn contains(bytes: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(bytes, word).is_some()
+}
+
+/// What is left of a version.
+#[must_use]
+pub fn emptied(mut version: Version) -> Version {
+    version.status = Status::Erased;
+    let content = &mut version.content;
+    content.body = Body::default();
+    content.scope.session = None;
+    content.lifecycle = Lifecycle::default();
+    content.provenance = Provenance::default();
+    content.consent.redact.clear();
+    content.consent.reference = None;
+    content.relations.clear();
+    content.tags.clear();
+    content.foreign.clear();
+    content.seal = None;
+    version
 }
 
 #[cfg(test)]

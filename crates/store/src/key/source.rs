@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use yore_canon::encode;
 use zeroize::Zeroizing;
 
-use crate::error::{Error, Result};
-use crate::key::{Key, random};
+use super::{Key, KeyError as Error, random};
+
+type Result<T> = std::result::Result<T, Error>;
 
 /// The person's key to a data directory.
 #[derive(Clone)]
@@ -81,13 +82,14 @@ impl MasterKey {
         Ok(Self::File(path.to_owned()))
     }
 
-    /// Returns the key; `stretch` is how a passphrase of this directory becomes one.
-    pub(crate) fn key(&self, data: &Path, stretch: &Stretch) -> Result<Key> {
+    /// Returns the key; `stretch` is how a passphrase becomes one, and `data` the directory it
+    /// protects, in which its file must not lie.
+    pub fn key(&self, data: Option<&Path>, stretch: &Stretch) -> Result<Key> {
         match self {
             Self::Passphrase(passphrase) => stretch.key(passphrase),
             Self::File(path) => read_file(path, data),
             Self::Text(text) => parse(text).ok_or_else(|| {
-                Error::Key("the master key is not 32 bytes in hex or base64".into())
+                Error::Unusable("the master key is not 32 bytes in hex or base64".into())
             }),
         }
     }
@@ -103,10 +105,11 @@ fn parse(text: &str) -> Option<Key> {
     Key::from_slice(&bytes)
 }
 
-fn read_file(path: &Path, data: &Path) -> Result<Key> {
+fn read_file(path: &Path, data: Option<&Path>) -> Result<Key> {
     let full = path.canonicalize().map_err(Error::file(path))?;
-    if data.canonicalize().is_ok_and(|data| full.starts_with(data)) {
-        return Err(Error::Key(format!(
+    let inside = |data: &Path| data.canonicalize().is_ok_and(|data| full.starts_with(data));
+    if data.is_some_and(inside) {
+        return Err(Error::Unusable(format!(
             "the key file {} lies inside the data directory it protects",
             path.display()
         )));
@@ -116,7 +119,7 @@ fn read_file(path: &Path, data: &Path) -> Result<Key> {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = full.metadata().map_err(Error::file(path))?.permissions().mode();
         if mode & 0o077 != 0 {
-            return Err(Error::Key(format!(
+            return Err(Error::Unusable(format!(
                 "the key file {} can be read by others (mode {:o}), make it 600",
                 path.display(),
                 mode & 0o777
@@ -125,7 +128,7 @@ fn read_file(path: &Path, data: &Path) -> Result<Key> {
     }
     let text = Zeroizing::new(std::fs::read_to_string(&full).map_err(Error::file(path))?);
     parse(&text).ok_or_else(|| {
-        Error::Key(format!(
+        Error::Unusable(format!(
             "the key file {} does not hold 32 bytes in hex or base64",
             path.display()
         ))
@@ -134,7 +137,7 @@ fn read_file(path: &Path, data: &Path) -> Result<Key> {
 
 /// How a passphrase becomes a key: Argon2id with these costs and this salt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Stretch {
+pub struct Stretch {
     memory_kib: u32,
     passes: u32,
     lanes: u32,
@@ -142,7 +145,9 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    pub(crate) fn new(cost: Cost) -> Self {
+    /// Draws a salt.
+    #[must_use]
+    pub fn new(cost: Cost) -> Self {
         let (memory_kib, passes) = match cost {
             Cost::Usual => (64 * 1024, 3),
             Cost::Least => (64, 1),
@@ -151,7 +156,7 @@ impl Stretch {
     }
 
     fn key(&self, passphrase: &str) -> Result<Key> {
-        let wrong = |what: &dyn fmt::Display| Error::Key(format!("master.json: {what}"));
+        let wrong = |what: &dyn fmt::Display| Error::Unusable(format!("the passphrase: {what}"));
         // Bounds what a tampered file can make the process allocate.
         if self.memory_kib > 4 * 1024 * 1024 || self.passes > 100 {
             return Err(wrong(&"the costs of the passphrase are out of range"));

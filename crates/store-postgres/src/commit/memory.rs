@@ -1,0 +1,305 @@
+//! Versions of memories and how memories fare in use.
+
+use yore_canon::hash::Blake3;
+use yore_domain::memory::{FeedbackOutcome, Version};
+use yore_domain::{Error as DomainError, MemoryId, Timestamp};
+use yore_store::key;
+use yore_store::plan::{AliasTarget, Before, Indexing};
+use yore_store::select::status_code;
+use yore_store::{CommitError, RowKey, Source, Vector};
+
+use super::{Commit, DENSE_MODEL, missing};
+use crate::error::{Error, Result};
+use crate::search::{literal, source_code};
+use crate::vault::{Setting, numbered};
+
+/// A memory's row as a write finds it.
+pub(super) struct Row {
+    pub(super) row: i64,
+    pub(super) head: i32,
+    pub(super) class: i32,
+    pub(super) legal_hold: bool,
+}
+
+impl Commit<'_> {
+    pub(super) async fn memory_row(&self, id: MemoryId) -> Result<Option<Row>> {
+        let sql = "SELECT row, head, class, legal_hold FROM memory WHERE vault = $1 AND id = $2";
+        let row = self.conn.row(sql, &[&id.bytes().as_slice()]).await?;
+        Ok(row.map(|row| Row {
+            row: row.get(0),
+            head: row.get(1),
+            class: row.get(2),
+            legal_hold: row.get(3),
+        }))
+    }
+
+    pub(super) async fn version(
+        &mut self,
+        version: &Version,
+        indexing: &Indexing,
+    ) -> Result<Before, CommitError> {
+        // Whether the id of a first version is taken, the insert finds out.
+        let known = match version.number {
+            1 => None,
+            number => match self.memory_row(version.memory).await? {
+                Some(row) if row.head.cast_unsigned() + 1 == number => Some(row),
+                Some(_) | None => return Err(CommitError::Stale("head")),
+            },
+        };
+        let class = self.class_of(&version.class()).await?;
+        let memory_row = match &known {
+            Some(row) => row.row,
+            None => {
+                self.tail.memory += 1;
+                self.tail.memory
+            }
+        };
+        self.tail.version += 1;
+        let row = self.tail.version;
+        let live = version.status.is_live();
+        let statement = (live && !indexing.statement.is_empty())
+            .then(|| self.vault.mac("statement", &[&indexing.statement]));
+        let session = version.content.scope.session.as_deref().filter(|_| live);
+        let session = session.map_or(0, |name| self.vault.number("session", name.as_bytes()));
+        let status = i16::from(status_code(version.status));
+        let kind = i16::from(version.content.kind.code());
+        let number = version.number.cast_signed();
+        let ends = version.ends().map(Timestamp::micros);
+        let created = version.time.created.micros();
+        if known.is_none() {
+            self.run(
+                "INSERT INTO memory (vault, row, id, head, head_row, class, status, kind, session,
+                     since, created, ends, statement)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                &[
+                    &memory_row,
+                    &version.memory.bytes().as_slice(),
+                    &number,
+                    &row,
+                    &class,
+                    &status,
+                    &kind,
+                    &session,
+                    &version.recorded.micros(),
+                    &created,
+                    &ends,
+                    &statement,
+                ],
+            )
+            .await
+            .map_err(|error| taken(error, "the memory id is taken"))?;
+        } else {
+            self.run(
+                "UPDATE memory SET head = $3, head_row = $4, class = $5, status = $6, kind = $7,
+                     session = $8, created = $9, ends = $10, statement = $11
+                 WHERE vault = $1 AND row = $2",
+                &[
+                    &memory_row,
+                    &number,
+                    &row,
+                    &class,
+                    &status,
+                    &kind,
+                    &session,
+                    &created,
+                    &ends,
+                    &statement,
+                ],
+            )
+            .await?;
+        }
+        let salt: [u8; 16] = key::random();
+        let data = self.seal("version", &numbered(row), version)?;
+        let entry = self.tail.seq + 1;
+        self.run(
+            "INSERT INTO version (vault, row, id, memory, number, class, status, recorded,
+                 valid_from, valid_to, entry, salt, data)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            &[
+                &row,
+                &version.id.bytes().as_slice(),
+                &memory_row,
+                &number,
+                &class,
+                &status,
+                &version.recorded.micros(),
+                &version.time.valid_from.micros(),
+                &version.time.valid_to.map(Timestamp::micros),
+                &entry,
+                &salt.as_slice(),
+                &data,
+            ],
+        )
+        .await
+        .map_err(|error| taken(error, "the version id is taken"))?;
+        self.written.push(version.memory);
+        self.relations(memory_row, version).await?;
+        self.digest(version, &salt);
+        if known.is_some() {
+            self.retire(memory_row, class).await?;
+        }
+        self.put_version(row, memory_row, class, session, version, indexing).await?;
+        let class = known.map(|known| self.class(known.class)).transpose()?;
+        Ok(Before { class, head: version.number, conversation: None })
+    }
+
+    async fn relations(&self, memory_row: i64, version: &Version) -> Result<()> {
+        if version.number > 1 {
+            let sql = "DELETE FROM relation WHERE vault = $1 AND memory = $2";
+            self.run(sql, &[&memory_row]).await?;
+        }
+        for (number, relation) in (0i32..).zip(&version.content.relations) {
+            let target = self.vault.mac("relation", &[&relation.target]);
+            let data = self.seal("relation", &numbered(memory_row), relation)?;
+            self.run(
+                "INSERT INTO relation (vault, memory, number, target, data)
+                 VALUES ($1, $2, $3, $4, $5)",
+                &[&memory_row, &number, &target, &data],
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Binds the audit entry to what was written without saying what it was.
+    fn digest(&mut self, version: &Version, salt: &[u8; 16]) {
+        let digest =
+            Blake3::hasher().update(salt).update(&version.content.body.text).finish().to_hex();
+        for target in &mut self.audit.targets {
+            if target.memory == version.memory
+                && target.number.is_none_or(|number| number == version.number)
+            {
+                target.digest = Some(digest.clone());
+            }
+        }
+    }
+
+    pub(super) async fn vector(&mut self, key: RowKey, vector: &Vector) -> Result<()> {
+        // The model may have worked on a text that was erased meanwhile: its vector goes, too.
+        let sql = match key.source {
+            Source::Version => {
+                "SELECT 1 FROM version WHERE vault = $1 AND row = $2 AND status <> 4"
+            }
+            Source::Message => "SELECT 1 FROM message WHERE vault = $1 AND row = $2",
+        };
+        let row = key.row.cast_signed();
+        if !self.is_there(sql, &[&row]).await? {
+            return Ok(());
+        }
+        let dims = i32::try_from(vector.values.len()).unwrap_or(i32::MAX);
+        let value = literal(&vector.values);
+        self.run(
+            "INSERT INTO vector (vault, source, row, model, dims, scale, value)
+             VALUES ($1, $2, $3, $4, $5, $6, $7::text::halfvec)
+             ON CONFLICT (vault, source, row, model) DO UPDATE
+             SET dims = excluded.dims, scale = excluded.scale, value = excluded.value",
+            &[&source_code(key.source), &row, &vector.model, &dims, &vector.scale, &value],
+        )
+        .await?;
+        // The first vector decides which model is compared until the setting is changed.
+        let name = self.vault.mac("setting", &[DENSE_MODEL]);
+        let value = vector.model.as_str().into();
+        let setting = Setting { name: DENSE_MODEL.into(), value };
+        let data = self.seal("setting", &name, &setting)?;
+        let first = self
+            .run(
+                "INSERT INTO setting (vault, name, data) VALUES ($1, $2, $3)
+                 ON CONFLICT (vault, name) DO NOTHING",
+                &[&name, &data],
+            )
+            .await?;
+        self.judged_by |= first > 0;
+        Ok(())
+    }
+
+    pub(super) async fn used(&self, memories: &[MemoryId], at: Timestamp) -> Result<()> {
+        for memory in memories {
+            self.run(
+                "UPDATE memory SET recalls = recalls + 1,
+                     recalled = greatest(coalesce(recalled, $3), $3)
+                 WHERE vault = $1 AND id = $2",
+                &[&memory.bytes().as_slice(), &at.micros()],
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn feedback(&self, memory: MemoryId, outcome: FeedbackOutcome) -> Result<()> {
+        let tally = match outcome {
+            FeedbackOutcome::Followed => "followed",
+            FeedbackOutcome::Overridden => "overridden",
+            FeedbackOutcome::Ignored => "ignored",
+            FeedbackOutcome::Contradicted => "contradicted",
+        };
+        let sql = format!("UPDATE memory SET {tally} = {tally} + 1 WHERE vault = $1 AND id = $2");
+        match self.run(&sql, &[&memory.bytes().as_slice()]).await? {
+            0 => Err(missing()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn demote(&self, memory: MemoryId, demoted: bool) -> Result<()> {
+        let sql = "UPDATE memory SET demoted = $3 WHERE vault = $1 AND id = $2";
+        match self.run(sql, &[&memory.bytes().as_slice(), &demoted]).await? {
+            0 => Err(missing()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn legal_hold(&self, memory: MemoryId, held: bool) -> Result<()> {
+        let sql = "UPDATE memory SET legal_hold = $3 WHERE vault = $1 AND id = $2";
+        match self.run(sql, &[&memory.bytes().as_slice(), &held]).await? {
+            0 => Err(missing()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn alias(
+        &self,
+        namespace: &str,
+        name: &str,
+        target: AliasTarget,
+        instead_of: Option<AliasTarget>,
+    ) -> Result<()> {
+        let mac = self.vault.mac("alias", &[namespace, name]);
+        if let Some((kind, id, number)) = instead_of.map(columns) {
+            self.run(
+                "DELETE FROM alias WHERE vault = $1 AND mac = $2 AND kind = $3 AND target = $4
+                     AND number = $5",
+                &[&mac, &kind, &id.as_slice(), &number],
+            )
+            .await?;
+        }
+        let (kind, id, number) = columns(target);
+        let word = self.vault.mac("name", &[name]);
+        let data = self.seal("alias", &mac, &(namespace, name))?;
+        self.run(
+            "INSERT INTO alias (vault, mac, name, kind, target, number, data)
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (vault, mac) DO NOTHING",
+            &[&mac, &word, &kind, &id.as_slice(), &number, &data],
+        )
+        .await?;
+        let same = self
+            .is_there(
+                "SELECT 1 FROM alias WHERE vault = $1 AND mac = $2 AND kind = $3 AND target = $4
+                     AND number = $5",
+                &[&mac, &kind, &id.as_slice(), &number],
+            )
+            .await?;
+        if same { Ok(()) } else { Err(DomainError::conflict("the name is taken").into()) }
+    }
+}
+
+fn columns(target: AliasTarget) -> (i16, [u8; 16], i32) {
+    match target {
+        AliasTarget::Memory(id) => (0, id.bytes(), 0),
+        AliasTarget::Version(id, number) => (1, id.bytes(), number.cast_signed()),
+        AliasTarget::Conversation(id) => (2, id.bytes(), 0),
+    }
+}
+
+/// Names a second row with the same key as what it is to the caller.
+fn taken(error: Error, what: &'static str) -> Error {
+    if error.is_taken() { DomainError::conflict(what).into() } else { error }
+}

@@ -1,0 +1,269 @@
+//! Connections, and the transactions on them that say whose rows they want.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use yore_canon::encode;
+use yore_domain::VaultId;
+
+use crate::error::{Error, Result};
+
+/// Something to put into a statement.
+pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// How a connection is set up.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) config: Config,
+    /// Whom the server acts as.
+    pub(crate) role: String,
+    /// The longest a statement may take.
+    pub(crate) statement: Duration,
+    /// The longest a statement waits for a lock.
+    pub(crate) lock: Duration,
+    /// The longest a view may lie idle.
+    pub(crate) idle: Duration,
+    /// The longest anyone waits for a connection.
+    pub(crate) patience: Duration,
+}
+
+impl Setup {
+    /// Connects as the address says.
+    pub(crate) async fn connect(&self) -> Result<Client> {
+        let (client, connection) = self.config.connect(NoTls).await?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the database ended");
+            }
+        });
+        Ok(client)
+    }
+
+    /// Connects and steps down to the role that sees only what it says it wants.
+    pub(crate) async fn connect_lesser(&self) -> Result<Client> {
+        let client = self.connect().await?;
+        let millis = |time: Duration| time.as_millis();
+        client
+            .batch_execute(&format!(
+                "SET ROLE {};
+                 SET search_path = yore, public;
+                 SET statement_timeout = {};
+                 SET lock_timeout = {};
+                 SET idle_in_transaction_session_timeout = {};
+                 SET client_min_messages = warning",
+                self.role,
+                millis(self.statement),
+                millis(self.lock),
+                millis(self.idle),
+            ))
+            .await?;
+        // Known from pgvector 0.8 on, once the library is loaded; without it an index may return
+        // too few, which is noticed and made up for.
+        let iterative = "SELECT '[1]'::halfvec; SET hnsw.iterative_scan = strict_order";
+        if let Err(error) = client.batch_execute(iterative).await {
+            tracing::debug!(%error, "the index cannot be read on and on");
+        }
+        Ok(client)
+    }
+}
+
+/// Connections that are used again.
+pub(crate) struct Pool {
+    setup: Setup,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Link>>,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("free", &self.permits.available_permits()).finish()
+    }
+}
+
+/// A connection and the statements it knows.
+struct Link {
+    client: Client,
+    statements: Mutex<HashMap<String, Statement>>,
+}
+
+impl Pool {
+    pub(crate) fn new(setup: Setup, most: usize) -> Arc<Self> {
+        let permits = Arc::new(Semaphore::new(most.max(1)));
+        Arc::new(Self { setup, permits, idle: Mutex::default() })
+    }
+
+    /// Begins a transaction that sees the rows of one vault.
+    pub(crate) async fn begin(self: &Arc<Self>, vault: VaultId, how: Begin) -> Result<Conn> {
+        let waiting = Arc::clone(&self.permits).acquire_owned();
+        let permit = tokio::time::timeout(self.setup.patience, waiting)
+            .await
+            .map_err(|_| Error::Crowded)?
+            .map_err(|_| Error::Crowded)?;
+        loop {
+            let idle = self.idle.lock().pop();
+            let fresh = idle.is_none();
+            let link = match idle {
+                Some(link) if link.client.is_closed() => continue,
+                Some(link) => link,
+                None => {
+                    let client = self.setup.connect_lesser().await?;
+                    Link { client, statements: Mutex::default() }
+                }
+            };
+            let begun = link.client.batch_execute(&how.sql(vault)).await;
+            match begun {
+                Ok(()) => {
+                    let pool = Arc::clone(self);
+                    return Ok(Conn {
+                        vault: vault.bytes(),
+                        link: Some(link),
+                        pool,
+                        permit: Some(permit),
+                    });
+                }
+                // The database may have closed what lay idle.
+                Err(_) if !fresh && link.client.is_closed() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes no more work and closes what lies idle.
+    pub(crate) fn close(&self) {
+        self.permits.close();
+        self.idle.lock().clear();
+    }
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// A view that stays as it is.
+    View,
+    /// A commit that waits for the disk.
+    Strict,
+    /// A commit that does not.
+    Relaxed,
+}
+
+impl Begin {
+    fn sql(self, vault: VaultId) -> String {
+        let begin = match self {
+            Self::View => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Strict => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            Self::Relaxed => {
+                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = off"
+            }
+        };
+        format!("{begin}; SET LOCAL yore.vault = '{}'", encode::hex(&vault.bytes()))
+    }
+}
+
+/// A connection inside a transaction of one vault. Dropped without an end, it is rolled back.
+pub(crate) struct Conn {
+    vault: [u8; 16],
+    link: Option<Link>,
+    pool: Arc<Pool>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn").finish_non_exhaustive()
+    }
+}
+
+impl Conn {
+    fn link(&self) -> &Link {
+        self.link.as_ref().expect("invariant: a connection is there until its transaction ends")
+    }
+
+    async fn prepared(&self, sql: &str) -> Result<Statement> {
+        let link = self.link();
+        if let Some(known) = link.statements.lock().get(sql) {
+            return Ok(known.clone());
+        }
+        let statement = link.client.prepare(sql).await?;
+        link.statements.lock().insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Reads rows. The first parameter of every statement is the vault.
+    pub(crate) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let statement = self.prepared(sql).await?;
+        let vault = self.vault.as_slice();
+        let mut all: Vec<Param<'_>> = vec![&vault];
+        all.extend_from_slice(params);
+        Ok(self.link().client.query(&statement, &all).await?)
+    }
+
+    /// Reads at most one row.
+    pub(crate) async fn row(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>> {
+        Ok(self.rows(sql, params).await?.pop())
+    }
+
+    /// Changes rows and says how many.
+    pub(crate) async fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        let statement = self.prepared(sql).await?;
+        let vault = self.vault.as_slice();
+        let mut all: Vec<Param<'_>> = vec![&vault];
+        all.extend_from_slice(params);
+        Ok(self.link().client.execute(&statement, &all).await?)
+    }
+
+    /// The vault as a statement spells it that cannot take parameters.
+    pub(crate) fn literal(&self) -> String {
+        format!(r"'\x{}'::bytea", encode::hex(&self.vault))
+    }
+
+    /// Reads rows with a statement that is used once.
+    pub(crate) async fn fetch(&self, sql: &str) -> Result<Vec<Row>> {
+        Ok(self.link().client.query(sql, &[]).await?)
+    }
+
+    /// Runs statements that take no parameters.
+    pub(crate) async fn batch(&self, sql: &str) -> Result<()> {
+        Ok(self.link().client.batch_execute(sql).await?)
+    }
+
+    /// Makes the changes stay.
+    pub(crate) async fn commit(mut self) -> Result<()> {
+        self.end("COMMIT").await
+    }
+
+    /// Undoes the changes.
+    pub(crate) async fn roll_back(mut self) -> Result<()> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(&mut self, sql: &str) -> Result<()> {
+        self.link().client.batch_execute(sql).await?;
+        // Only a connection whose transaction ended as told is used again.
+        self.pool.idle.lock().extend(self.link.take());
+        Ok(())
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let (pool, permit) = (Arc::clone(&self.pool), self.permit.take());
+        // Without a runtime the connection is closed, which rolls back, too.
+        if let Ok(handle) = Handle::try_current() {
+            handle.spawn(async move {
+                if link.client.batch_execute("ROLLBACK").await.is_ok() {
+                    pool.idle.lock().push(link);
+                }
+                // Whoever waits gets a connection that is there again, not one more.
+                drop(permit);
+            });
+        }
+    }
+}

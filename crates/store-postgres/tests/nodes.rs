@@ -1,0 +1,111 @@
+//! Several servers on one database: what one commits, the others see, find and hear of.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that fails")]
+
+#[path = "shared/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use yore_domain::Seq;
+use yore_domain::memory::Draft;
+use yore_domain::query::Filter;
+use yore_store::suite::{self, Scene};
+use yore_store::{CommitError, Precondition, Store, Write};
+use yore_store_postgres::{Options, PostgresStore};
+
+async fn two() -> Option<[PostgresStore; 2]> {
+    let (one, ()) = support::empty_store().await?;
+    // Asking is put off, so that only telling can be what is heard.
+    let options = Options {
+        poll: Duration::from_secs(3600),
+        ..support::options(&support::database().await?)
+    };
+    Some([one, PostgresStore::open(options).await.unwrap()])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_commits_the_other_finds_and_judges_by() {
+    let Some([one, other]) = two().await else { return };
+    let scene = Scene::new(&one, &one).await;
+    let owner = scene.owner();
+    let before = other.snapshot(&owner).await.unwrap();
+    assert!(before.grants().await.unwrap().is_empty());
+    let grant = suite::grant("scheduler");
+    scene.commit(vec![Write::Grant(Box::new(grant.clone()))]).await;
+    scene.remember(Draft::text("the boat is moored at Porto")).await;
+    let after = other.snapshot(&owner).await.unwrap();
+    assert_eq!(after.grants().await.unwrap(), [grant.clone()], "no server judges by old books");
+    let any = Filter::default();
+    let corpus = yore_domain::query::Corpus::Memories;
+    let found = suite::gather(&*after, "boat", corpus, &any, scene.tick()).await;
+    assert_eq!(found.len(), 1);
+    // A grant taken back through one server is gone on the other with its next view.
+    let plan = scene.plan(vec![Write::RevokeGrant(grant.id, scene.tick())]);
+    other.commit(&owner, plan).await.unwrap();
+    assert!(scene.look().await.grant(grant.id).await.unwrap().unwrap().revoked.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_equal_statements_through_two_servers_one_stays() {
+    let Some([one, other]) = two().await else { return };
+    let scene = Scene::new(&one, &one).await;
+    let (owner, text) = (scene.owner(), "the kettle is blue");
+    let race = (0..12).map(|number| {
+        let draft = Draft::text(text);
+        let id = yore_domain::MemoryId::random();
+        let first = yore_domain::memory::Version::first(id, draft, scene.tick(), None);
+        let mut plan = scene.plan(vec![suite::write(&first)]);
+        plan.preconditions.push(Precondition::Unsaid(suite::statement(text)));
+        let store = if number % 2 == 0 { &one } else { &other };
+        store.commit(&owner, plan)
+    });
+    let done = join_all(race).await;
+    assert_eq!(done.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert!(done.iter().all(|outcome| matches!(outcome, Ok(_) | Err(CommitError::Stale(_)))));
+    let entries = scene.look().await;
+    let query = yore_store::snapshot::AuditQuery { limit: 100, ..Default::default() };
+    let entries = entries.audit(&query).await.unwrap();
+    assert!(entries.windows(2).all(|two| two[0].hash == two[1].previous), "one chain");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_hears_of_another_servers_commits() {
+    let Some([one, other]) = two().await else { return };
+    let scene = Scene::new(&one, &one).await;
+    let mut watch = other.watch(&scene.owner()).await.unwrap();
+    watch.borrow_and_update();
+    // The listener may not be there yet: what is told before that is not heard, so it is told
+    // until it is.
+    let mut last = Seq(0);
+    for _ in 0..50 {
+        scene.remember(Draft::text("tea")).await;
+        let heard = tokio::time::timeout(Duration::from_millis(200), watch.changed()).await;
+        if heard.is_ok() {
+            last = *watch.borrow_and_update();
+            break;
+        }
+    }
+    assert!(last > Seq(0), "telling is heard without asking");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_not_told_is_asked_for() {
+    let Some((one, ())) = support::empty_store().await else { return };
+    let address = support::database().await.unwrap();
+    let options = Options { poll: Duration::from_millis(200), ..support::options(&address) };
+    let other = PostgresStore::open(options).await.unwrap();
+    let scene = Scene::new(&one, &one).await;
+    let mut watch = other.watch(&scene.owner()).await.unwrap();
+    watch.borrow_and_update();
+    // Every listener is cut off, again and again, while something is committed.
+    let admin = support::connect(&address).await;
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name = 'yore listen' AND datname = current_database()";
+    admin.batch_execute(cut).await.unwrap();
+    scene.remember(Draft::text("tea")).await;
+    admin.batch_execute(cut).await.unwrap();
+    let heard = tokio::time::timeout(Duration::from_secs(10), watch.changed()).await;
+    heard.expect("a lost notification is made up for").unwrap();
+    assert_eq!(*watch.borrow_and_update(), Seq(1));
+}
