@@ -110,6 +110,8 @@ impl Omp {
             match work {
                 Work::Archive => self.resume_backup(call, job).await,
                 Work::Restore => self.resume_restore(call, job).await,
+                // The web app's; it is not listed as unfinished.
+                Work::Import => {}
             }
         }
         Ok(())

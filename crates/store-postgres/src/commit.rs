@@ -291,6 +291,10 @@ impl Commit<'_> {
             Precondition::Conversation(id, exists) => {
                 ("conversation", self.conversation_row(*id).await?.is_some() == *exists)
             }
+            Precondition::Stream(sender, id, revision) => {
+                ("stream", self.stream_revision(sender, id).await? == *revision)
+            }
+            Precondition::Unsent(sender, id) => ("letter", !self.is_sent(sender, id).await?),
             Precondition::Setting(name, value) => {
                 ("setting", self.setting_value(name).await? == *value)
             }
@@ -335,7 +339,9 @@ impl Commit<'_> {
                 self.alias(namespace, name, *target, *instead_of).await?;
             }
             Write::Vector { row, vector } => self.vector(*row, vector).await?,
-            Write::Conversation(conversation) => self.conversation(conversation).await?,
+            Write::Conversation(conversation) => {
+                return Ok(Some(self.conversation(conversation).await?));
+            }
             Write::Message { conversation, message, indexing } => {
                 return Ok(self.message(*conversation, message, indexing).await?);
             }
@@ -370,7 +376,9 @@ impl Commit<'_> {
             Write::DropFrames { sender, stream, below } => {
                 self.drop_frames(sender, stream, *below).await?;
             }
+            Write::DropStreams(before) => self.drop_streams(*before).await?,
             Write::Letter(letter) => self.letter(letter).await?,
+            Write::DropLetters(before) => self.drop_letters(*before).await?,
             Write::Setting(name, value) => self.setting(name, value).await?,
             Write::Tenant { id, name } => self.tenant(*id, name).await?,
             Write::Locate { mac, vault } => self.locate(mac, *vault).await?,

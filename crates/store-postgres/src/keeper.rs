@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use yore_canon::did::Did;
 use yore_canon::hash::Blake3;
+use yore_canon::key::VerifyingKey;
 use yore_domain::grant::Verb;
 use yore_domain::{Error as DomainError, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
@@ -217,6 +218,10 @@ impl Keeper for PostgresStore {
             let vault = self.inner.vault(permit.vault()).await?;
             Ok(*vault.signer.sign(message).as_bytes())
         })
+    }
+
+    fn key<'a>(&'a self, permit: &'a Permit) -> Answer<'a, VerifyingKey> {
+        Box::pin(async move { Ok(self.inner.vault(permit.vault()).await?.signer.verifying_key()) })
     }
 
     fn destroy<'a>(&'a self, permit: &'a Permit) -> Answer<'a, ()> {

@@ -32,7 +32,7 @@ use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::stream::{Frame, Letter, Stream};
 use yore_domain::{
     BlobHash, ConversationId, Error as DomainError, GrantId, HoldId, JobId, MemoryId, MessageId,
-    Seq, Timestamp, VaultId, VersionId,
+    Seq, TenantId, Timestamp, VaultId, VersionId,
 };
 use yore_policy::Permit;
 use yore_store::plan::{AliasTarget, Grave, Operation};
@@ -381,6 +381,10 @@ impl Snapshot for PostgresSnapshot {
         known(self.books.setting(name).cloned())
     }
 
+    fn tenants(&self) -> Answer<'_, Vec<(TenantId, String)>> {
+        look_behind!(self, view => books::tenants(view))
+    }
+
     fn located<'a>(&'a self, mac: &'a [u8; 32]) -> Answer<'a, Option<VaultId>> {
         look_behind!(self, view => books::located(view, mac))
     }
@@ -442,6 +446,10 @@ impl Snapshot for PostgresSnapshot {
 
     fn letter<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Letter>> {
         look!(self, view => post::letter(view, sender, id))
+    }
+
+    fn waiting<'a>(&'a self, inbox: &'a str) -> Answer<'a, Vec<(String, u64)>> {
+        look!(self, view => post::waiting(view, inbox))
     }
 
     fn letters<'a>(&'a self, inbox: &'a str, limit: usize) -> Answer<'a, Vec<Letter>> {

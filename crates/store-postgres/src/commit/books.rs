@@ -175,13 +175,45 @@ impl Commit<'_> {
     pub(super) async fn stream(&self, stream: &Stream) -> Result<()> {
         let mac = post_name(self.vault, "stream", &stream.sender, &stream.id);
         let data = self.seal("stream", &mac, stream)?;
+        let ended = stream.state.is_final().then(|| stream.updated.micros());
         self.run(
-            "INSERT INTO stream (vault, mac, data) VALUES ($1, $2, $3)
-             ON CONFLICT (vault, mac) DO UPDATE SET data = excluded.data",
-            &[&mac, &data],
+            "INSERT INTO stream (vault, mac, revision, ended, data) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (vault, mac) DO UPDATE SET revision = excluded.revision,
+                 ended = excluded.ended, data = excluded.data",
+            &[&mac, &stream.revision.cast_signed(), &ended, &data],
         )
         .await?;
         Ok(())
+    }
+
+    pub(super) async fn stream_revision(&self, sender: &str, id: &str) -> Result<Option<u64>> {
+        let mac = post_name(self.vault, "stream", sender, id);
+        let sql = "SELECT revision FROM stream WHERE vault = $1 AND mac = $2";
+        let row = self.conn.row(sql, &[&mac]).await?;
+        Ok(row.map(|row| row.get::<_, i64>(0).cast_unsigned()))
+    }
+
+    pub(super) async fn drop_streams(&self, before: Timestamp) -> Result<()> {
+        self.run(
+            "DELETE FROM frame WHERE vault = $1 AND stream IN (
+                 SELECT mac FROM stream WHERE vault = $1 AND ended < $2)",
+            &[&before.micros()],
+        )
+        .await?;
+        let sql = "DELETE FROM stream WHERE vault = $1 AND ended < $2";
+        self.run(sql, &[&before.micros()]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn drop_letters(&self, before: Timestamp) -> Result<()> {
+        let sql = "DELETE FROM letter WHERE vault = $1 AND state >= 2 AND received < $2";
+        self.run(sql, &[&before.micros()]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn is_sent(&self, sender: &str, id: &str) -> Result<bool> {
+        let mac = post_name(self.vault, "letter", sender, id);
+        self.is_there("SELECT 1 FROM letter WHERE vault = $1 AND mac = $2", &[&mac]).await
     }
 
     pub(super) async fn frame(&self, sender: &str, stream: &str, frame: &Frame) -> Result<()> {
@@ -215,11 +247,18 @@ impl Commit<'_> {
         let data = self.seal("letter", &mac, letter)?;
         self.tail.letter += 1;
         self.run(
-            "INSERT INTO letter (vault, mac, seq, inbox, state, data)
-             VALUES ($1, $2, $3, $4, $5, $6)
+            "INSERT INTO letter (vault, mac, seq, inbox, state, received, data)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (vault, mac) DO UPDATE SET inbox = excluded.inbox,
-                 state = excluded.state, data = excluded.data",
-            &[&mac, &self.tail.letter, &inbox, &letter_code(letter.state), &data],
+                 state = excluded.state, received = excluded.received, data = excluded.data",
+            &[
+                &mac,
+                &self.tail.letter,
+                &inbox,
+                &letter_code(letter.state),
+                &letter.received.micros(),
+                &data,
+            ],
         )
         .await?;
         Ok(())

@@ -38,9 +38,14 @@ impl Commit<'_> {
         Ok(Before { conversation: Some(self.class(class)?), ..Before::default() })
     }
 
-    pub(super) async fn conversation(&mut self, conversation: &Conversation) -> Result<()> {
+    /// Writes a head. What was said since it was read stays counted in its last time.
+    pub(super) async fn conversation(&mut self, conversation: &Conversation) -> Result<Before> {
         let class = self.class_of(&conversation.class()).await?;
         let known = self.conversation_row(conversation.id).await?;
+        let before = match known {
+            Some((_, class)) => self.seen(class)?,
+            None => Before::default(),
+        };
         let row = match known {
             Some((row, _)) => row,
             None => {
@@ -53,7 +58,7 @@ impl Commit<'_> {
             "INSERT INTO conversation (vault, row, id, class, updated, data)
              VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (vault, row) DO UPDATE SET class = excluded.class,
-                 updated = excluded.updated, data = excluded.data",
+                 updated = greatest(conversation.updated, excluded.updated), data = excluded.data",
             &[
                 &row,
                 &conversation.id.bytes().as_slice(),
@@ -71,7 +76,7 @@ impl Commit<'_> {
             )
             .await?;
         }
-        Ok(())
+        Ok(before)
     }
 
     /// Appends a message. One that is already there stays as it is and changes nothing.

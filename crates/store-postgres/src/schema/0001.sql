@@ -197,9 +197,9 @@ CREATE TABLE procedure (vault bytea NOT NULL, memory bytea NOT NULL, name bytea 
 CREATE TABLE job (vault bytea NOT NULL, id bytea NOT NULL, state smallint NOT NULL, created bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (vault, id));
 CREATE TABLE operation (vault bytea NOT NULL, mac bytea NOT NULL, at bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (vault, mac));
 
-CREATE TABLE stream (vault bytea NOT NULL, mac bytea NOT NULL, data bytea NOT NULL, PRIMARY KEY (vault, mac));
+CREATE TABLE stream (vault bytea NOT NULL, mac bytea NOT NULL, revision bigint NOT NULL, ended bigint, data bytea NOT NULL, PRIMARY KEY (vault, mac));
 CREATE TABLE frame (vault bytea NOT NULL, stream bytea NOT NULL, number bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (vault, stream, number));
-CREATE TABLE letter (vault bytea NOT NULL, mac bytea NOT NULL, seq bigint NOT NULL, inbox bytea NOT NULL, state smallint NOT NULL, data bytea NOT NULL, PRIMARY KEY (vault, mac));
+CREATE TABLE letter (vault bytea NOT NULL, mac bytea NOT NULL, seq bigint NOT NULL, inbox bytea NOT NULL, state smallint NOT NULL, received bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (vault, mac));
 CREATE INDEX letter_by_inbox ON letter (vault, inbox, state, seq);
 
 CREATE TABLE audit (

@@ -4,7 +4,7 @@ use yore_domain::hold::{Hold, HoldState};
 use yore_domain::job::Job;
 use yore_domain::procedure::Procedure;
 use yore_domain::profile::Profile;
-use yore_domain::{HoldId, JobId, MemoryId, Timestamp, VaultId};
+use yore_domain::{HoldId, JobId, MemoryId, TenantId, Timestamp, VaultId};
 use yore_store::plan::Operation;
 
 use super::{View, id_in, limit_of};
@@ -64,6 +64,11 @@ pub(super) async fn profile(
         .await?;
     let Some(row) = row.filter(|_| seen) else { return Ok(None) };
     view.vault.open_value("profile", &numbered(row.get(0)), row.get(1)).map(Some)
+}
+
+pub(super) async fn tenants(view: &View<'_>) -> Result<Vec<(TenantId, String)>> {
+    let rows = view.rows("SELECT id, name FROM tenant WHERE vault = $1 ORDER BY name", &[]).await?;
+    rows.iter().map(|row| Ok((TenantId::from_bytes(id_in(row, 0)?), row.get(1)))).collect()
 }
 
 pub(super) async fn located(view: &View<'_>, mac: &[u8; 32]) -> Result<Option<VaultId>> {

@@ -1,5 +1,7 @@
 //! What is kept in order of arrival: changes, the audit chain, streams and letters; and the census.
 
+use std::collections::BTreeMap;
+
 use yore_domain::audit::Entry;
 use yore_domain::change::{Change, What};
 use yore_domain::stream::{Frame, Letter, Stream};
@@ -158,6 +160,17 @@ pub(super) async fn letter(view: &View<'_>, sender: &str, id: &str) -> Result<Op
     let mac = post_name(view.vault, "letter", sender, id);
     let row = view.row("SELECT data FROM letter WHERE vault = $1 AND mac = $2", &[&mac]).await?;
     row.map(|row| view.vault.open_value("letter", &mac, row.get(0))).transpose()
+}
+
+pub(super) async fn waiting(view: &View<'_>, inbox: &str) -> Result<Vec<(String, u64)>> {
+    let inbox = view.vault.mac("inbox", &[inbox]);
+    let sql = "SELECT mac, data FROM letter WHERE vault = $1 AND inbox = $2 AND state <= 1";
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for row in view.rows(sql, &[&inbox]).await? {
+        let letter: Letter = view.vault.open_value("letter", row.get(0), row.get(1))?;
+        *counts.entry(letter.sender).or_default() += 1;
+    }
+    Ok(counts.into_iter().collect())
 }
 
 pub(super) async fn letters(view: &View<'_>, inbox: &str, limit: usize) -> Result<Vec<Letter>> {

@@ -159,6 +159,7 @@ fn kept(token: Token, own: &str) -> Kept {
         Bearer::Owner => "you".into(),
         Bearer::Grant(grant) => format!("grant {}", &grant.to_string()[..8]),
         Bearer::Service(_) => "a service".into(),
+        Bearer::Admin(_) => "an administrator".into(),
     };
     Kept {
         id: token.id.to_string(),
