@@ -42,12 +42,11 @@ impl Refusal {
         self
     }
 
-    /// The same from a route that asks for a scope.
+    /// The same from a route that asks for a scope, unless something in it asked for another.
     pub(crate) fn at(self, scope: Scope) -> Self {
+        let said = ["reason", "required_scope"].iter().any(|name| self.details.contains_key(*name));
         match self.code {
-            "forbidden" if !self.details.contains_key("reason") => {
-                self.with("required_scope", scope.as_str())
-            }
+            "forbidden" if !said => self.with("required_scope", scope.as_str()),
             _ => self,
         }
     }

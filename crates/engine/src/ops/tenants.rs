@@ -83,6 +83,7 @@ impl Engine {
         let permit = self.system(VaultId::CATALOG, operation)?;
         let mut users = self.keeper().vaults(&permit).await?;
         users.retain(|info| info.tenant == tenant);
+        users.sort_by(|one, other| one.owner.cmp(&other.owner));
         let trace = Trace::count(users.len()).with("tenant", tenant.to_string());
         self.note(call, governor, operation, trace, Vec::new()).await?;
         Ok(users)
