@@ -19,6 +19,9 @@ use yore_omp::Messenger;
 
 use crate::support::{Vault, record, talk};
 
+/// The head and the body of a request that came.
+type Heard = (HeaderMap, Vec<u8>);
+
 /// Somebody who listens, and answers as told.
 #[derive(Default)]
 struct Listener {
@@ -206,7 +209,7 @@ async fn omp_181_only_the_owner_registers_and_only_public_addresses() {
 }
 
 /// A listener over TLS that answers 204, its address, and who vouches for it.
-async fn over_tls() -> (Arc<Mutex<Vec<(HeaderMap, Vec<u8>)>>>, u16, rustls::RootCertStore) {
+async fn over_tls() -> (Arc<Mutex<Vec<Heard>>>, u16, rustls::RootCertStore) {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
@@ -223,7 +226,7 @@ async fn over_tls() -> (Arc<Mutex<Vec<(HeaderMap, Vec<u8>)>>>, u16, rustls::Root
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let heard: Arc<Mutex<Vec<(HeaderMap, Vec<u8>)>>> = Arc::default();
+    let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
     let kept = Arc::clone(&heard);
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {

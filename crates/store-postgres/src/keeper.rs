@@ -92,7 +92,7 @@ pub(crate) async fn line(conn: &Conn) -> Result<Option<Line>> {
 
 impl Inner {
     async fn find(&self, tenant: TenantId, owner: &str) -> Result<Option<VaultInfo>> {
-        let conn = self.readers.begin(VaultId::CATALOG, Begin::View).await?;
+        let conn = self.lookups.begin(VaultId::CATALOG, Begin::View).await?;
         let sql =
             format!("SELECT {COLUMNS} FROM line WHERE vault <> $1 AND tenant = $2 AND owner = $3");
         let tenant = tenant.bytes();
@@ -130,7 +130,7 @@ impl Inner {
     }
 
     async fn vaults(&self) -> Result<Vec<VaultInfo>> {
-        let conn = self.readers.begin(VaultId::CATALOG, Begin::View).await?;
+        let conn = self.lookups.begin(VaultId::CATALOG, Begin::View).await?;
         let sql = format!("SELECT {COLUMNS} FROM line WHERE vault <> $1 ORDER BY created, vault");
         let rows = conn.rows(&sql, &[]).await?;
         conn.roll_back().await?;
@@ -276,8 +276,9 @@ impl Keeper for PostgresStore {
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             self.inner.settle().await;
-            self.inner.readers.close();
-            self.inner.writers.close();
+            for pool in [&self.inner.readers, &self.inner.writers, &self.inner.lookups] {
+                pool.close();
+            }
             Ok(())
         })
     }

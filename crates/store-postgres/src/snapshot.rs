@@ -81,13 +81,14 @@ impl PostgresSnapshot {
         vault: Arc<Vault>,
         permit: &Permit,
     ) -> Result<Self> {
-        let conn = inner.readers.begin(vault.id, Begin::View).await?;
-        let sql = "SELECT grants, rules, books FROM tail WHERE vault = $1";
+        let conn = inner.lookups.begin(vault.id, Begin::View).await?;
+        let sql = "SELECT grants, rules, books, change FROM tail WHERE vault = $1";
         let tail = conn.row(sql, &[]).await?;
         let Some(tail) = tail else {
             inner.forget(vault.id);
             return Err(DomainError::NotFound.into());
         };
+        vault.reached(Seq(tail.get::<_, i64>(3).cast_unsigned()));
         let number: i64 = tail.get(2);
         let books = match vault.books(number) {
             Some(books) => books,

@@ -31,6 +31,8 @@ use crate::vault::{SEED, Setting, Vault};
 
 /// How many commits that nobody waits for may be under way at once.
 const RELAXED: usize = 256;
+/// How many connections answer what is asked in passing.
+const LOOKUPS: usize = 4;
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -44,7 +46,7 @@ pub struct Options {
     pub master: MasterKey,
     /// What guessing the passphrase costs; used when the tables are made.
     pub cost: Cost,
-    /// How many connections views may use.
+    /// How many connections views may use; a few more answer short questions and listen.
     pub readers: usize,
     /// How many connections commits may use.
     pub writers: usize,
@@ -155,10 +157,11 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) root: Root,
     catalog: Arc<Vault>,
-    /// Views and commits have connections of their own: a commit never waits for a view that
-    /// waits for the commit.
+    /// Views, commits and short questions have connections of their own. Who holds a view may
+    /// wait for a commit or an answer; neither ever waits for a view.
     pub(crate) readers: Arc<Pool>,
     pub(crate) writers: Arc<Pool>,
+    pub(crate) lookups: Arc<Pool>,
     vaults: Mutex<LruCache<VaultId, Arc<Vault>>>,
     watches: Mutex<Watches>,
     news: mpsc::Sender<News>,
@@ -197,6 +200,7 @@ impl PostgresStore {
         refuse_powers(&setup).await?;
         let readers = Pool::new(setup.clone(), options.readers);
         let writers = Pool::new(setup.clone(), options.writers);
+        let lookups = Pool::new(setup.clone(), LOOKUPS);
         let conn = writers.begin(VaultId::CATALOG, Begin::Strict).await?;
         let root = Root::open(&conn, &options.master, options.cost).await?;
         let key = root.catalog();
@@ -215,6 +219,7 @@ impl PostgresStore {
             catalog,
             readers,
             writers,
+            lookups,
             vaults,
             watches: Mutex::default(),
             news,
@@ -261,7 +266,7 @@ impl Inner {
         if let Some(vault) = self.recent(id) {
             return Ok(vault);
         }
-        let conn = self.readers.begin(id, Begin::View).await?;
+        let conn = self.lookups.begin(id, Begin::View).await?;
         let line = keeper::line(&conn).await?.ok_or(Error::Domain(DomainError::NotFound))?;
         let key = self.root.unwrap(id, &line.wrapped)?;
         let vault = Arc::new(Vault::open(&conn, id, Some(line.info), &key).await?);
@@ -315,6 +320,7 @@ impl Inner {
     ) -> Result<Receipt, CommitError> {
         let vault = self.vault(permit.vault()).await?;
         let done = commit::carry_out(&self.writers, &vault, plan, how).await?;
+        vault.reached(done.receipt.change);
         if done.changed {
             self.tell(vault.id, done.receipt.change);
             // Others ask from time to time: what does not fit is not worth a wait.
@@ -333,7 +339,7 @@ impl Inner {
     }
 
     pub(crate) async fn last_change(&self, id: VaultId) -> Result<Seq> {
-        let conn = self.readers.begin(id, Begin::View).await?;
+        let conn = self.lookups.begin(id, Begin::View).await?;
         let row = conn.row("SELECT change FROM tail WHERE vault = $1", &[]).await?;
         conn.roll_back().await?;
         let row = row.ok_or(Error::Domain(DomainError::NotFound))?;
@@ -363,7 +369,7 @@ impl Store for PostgresStore {
             match plan.durability {
                 Durability::Strict => self.inner.commit(permit, &plan, Begin::Strict).await,
                 Durability::Relaxed => {
-                    let change = self.inner.last_change(permit.vault()).await?;
+                    let change = self.inner.vault(permit.vault()).await?.last_reached();
                     let slot = Arc::clone(&self.inner.relaxed).acquire_owned().await;
                     let (inner, permit) = (Arc::clone(&self.inner), permit.clone());
                     tokio::spawn(async move {

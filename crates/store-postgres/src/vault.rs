@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yore_canon::hash;
 use yore_canon::key::{Algorithm, SigningKey};
-use yore_domain::VaultId;
 use yore_domain::class::Class;
+use yore_domain::{Seq, VaultId};
 use yore_store::keeper::VaultInfo;
 use yore_store::key::Key;
 
@@ -31,6 +32,8 @@ pub(crate) struct Vault {
     names: Key,
     classes: RwLock<Known>,
     books: RwLock<Option<(i64, Arc<Books>)>>,
+    /// The last change this server knows of.
+    change: AtomicU64,
 }
 
 /// Classes are numbered from one without gaps and never change, so knowing the first ones stays
@@ -58,7 +61,7 @@ impl Vault {
             .map_err(|error| Error::Damaged(error.to_string()))?;
         let (rows, names) = purposes(key);
         let (classes, books) = (RwLock::default(), RwLock::default());
-        Ok(Self { id, info, signer, rows, names, classes, books })
+        Ok(Self { id, info, signer, rows, names, classes, books, change: AtomicU64::new(0) })
     }
 
     /// Opens a vault whose key is known, inside a transaction of the vault.
@@ -81,6 +84,16 @@ impl Vault {
             .and_then(|bytes| Key::from_slice(&bytes))
             .ok_or_else(|| Error::Damaged("the signing key is unreadable".into()))?;
         Self::new(id, info, key, &seed)
+    }
+
+    /// Notes that the vault has come this far.
+    pub(crate) fn reached(&self, change: Seq) {
+        self.change.fetch_max(change.0, Ordering::AcqRel);
+    }
+
+    /// How far the vault has come, as far as this server knows.
+    pub(crate) fn last_reached(&self) -> Seq {
+        Seq(self.change.load(Ordering::Acquire))
     }
 
     /// Encrypts a value for a place: in another row or another vault it does not open.

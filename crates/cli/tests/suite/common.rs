@@ -155,7 +155,8 @@ impl Home {
     }
 }
 
-fn started(mut command: Command) -> Server {
+/// Waits until a server is ready.
+pub(crate) fn started(mut command: Command) -> Server {
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

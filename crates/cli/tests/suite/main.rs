@@ -10,6 +10,7 @@ mod common;
 mod consolidate;
 mod copies;
 mod daemon;
+mod database;
 mod deleting;
 mod disk;
 mod exports;
