@@ -55,7 +55,7 @@ use crate::failure::Result;
 /// Runs a command.
 pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
     match command {
-        Command::Serve(args) => serve::run(app, args).await,
+        Command::Serve(args) => Box::pin(serve::run(app, args)).await,
         Command::Remember(args) => remember::run(app, *args).await,
         Command::Recall(args) => recall::run(app, args).await,
         Command::Search(args) => search::run(app, args).await,

@@ -54,7 +54,7 @@ impl Local {
     pub(crate) async fn reach(&mut self) -> Result<Client> {
         let new_key = key_file(&self.config).filter(|path| !path.exists());
         let waiting = noticed(&self.out, "waiting for the process that uses the data directory");
-        let attached = attach(self.config.clone()).await;
+        let attached = Box::pin(attach(self.config.clone())).await;
         waiting.done();
         let attached = attached?;
         if let Some(path) = new_key.filter(|path| path.exists()) {
