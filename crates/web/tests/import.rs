@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use axum::http::header::{CONTENT_TYPE, COOKIE};
+use axum::http::header::COOKIE;
 use serde_json::json;
 use yore_domain::query::{Filter, PageRequest};
 use yore_web::Options;
 
 use crate::support::{Browser, Reply, Vault};
 
-const KIND: (&str, &str) = (CONTENT_TYPE.as_str(), "multipart/form-data; boundary=mark");
+const KIND: (&str, &str) = ("content-type", "multipart/form-data; boundary=mark");
 
 /// A form with a file, its fields in this order.
 fn written(fields: &[(&str, &str)], name: &str, file: &str) -> String {
@@ -71,7 +71,7 @@ async fn upload(
 }
 
 async fn conversations(vault: &Vault) -> usize {
-    let page = PageRequest::default();
+    let page = PageRequest { limit: 10, ..PageRequest::default() };
     let call = vault.owner_call();
     vault.engine.conversations(&call, Filter::default(), page).await.unwrap().items.len()
 }
