@@ -209,8 +209,9 @@ impl Intakes {
         }
         let report = reader.await.map_err(Error::internal)?.map_err(unreadable)?;
         let mut summary = tray.finish().await?;
-        if report.conversations == 0 && report.memories == 0 && report.skipped.is_empty() {
-            return Err(Error::invalid("the file", "holds nothing that is known here"));
+        if report.conversations == 0 && report.memories == 0 {
+            let reason = report.skipped.first().map(|skip| skip.reason.as_str());
+            return Err(Error::invalid("the file", reason.unwrap_or("no known export")));
         }
         summary.read(report);
         Ok(summary)

@@ -71,7 +71,7 @@ async fn upload(
 }
 
 async fn conversations(vault: &Vault) -> usize {
-    let page = PageRequest::default();
+    let page = PageRequest { limit: 10, ..PageRequest::default() };
     let call = vault.owner_call();
     vault.engine.conversations(&call, Filter::default(), page).await.unwrap().items.len()
 }
