@@ -122,7 +122,7 @@ fn methods(path: &str) -> MethodRouter<Desk> {
         "/admin/tenants" => get(tenants::tenants).post(tenants::add_tenant),
         "/admin/tenants/{tenant}/users" => get(tenants::users).post(tenants::add_user),
         "/admin/tenants/{tenant}/users/{user}" => get(tenants::user).delete(tenants::remove_user),
-        "/admin/retention" => get(tenants::retention).put(tenants::set_retention),
+        "/admin/retention" => get(tenants::retention).post(tenants::set_retention),
         "/admin/reports/models" => get(tenants::model_report),
         "/admin/webhooks" => get(admin::listeners).post(admin::listen),
         "/admin/webhooks/{id}" => delete(admin::stop_listening).patch(admin::switch_listener),

@@ -63,7 +63,11 @@ impl Omp {
     }
 
     pub(crate) async fn set_retention(&self, asking: &Asking, asked: Object) -> Result<Value> {
-        let wrong = |_| Refusal::invalid("retention", "has conversations_days and memories_days");
+        let reason = "has conversations_days and memories_days";
+        let wrong = |_| Refusal::invalid("retention", reason);
+        if asked.is_empty() {
+            return Err(Refusal::invalid("retention", reason));
+        }
         let asked: Retention = serde_json::from_value(Value::Object(asked)).map_err(wrong)?;
         self.engine.set_retention(&asking.call, asked).await?;
         Ok(json!(asked))

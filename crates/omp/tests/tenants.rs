@@ -131,11 +131,14 @@ async fn omp_163_retention_erases_what_was_kept_long_enough_and_a_hold_stops_it(
     vault.get(&old).await.expect(200);
 
     let put = async |token: &str, body: &Value| {
-        vault.ask(Method::PUT, token, "/admin/retention", &[], body).await
+        vault.ask(Method::POST, token, "/admin/retention", &[], body).await
     };
-    for wrong in
-        [json!({"conversations_days": 0}), json!({"days": 1}), json!({"memories_days": "x"})]
-    {
+    for wrong in [
+        json!({}),
+        json!({"conversations_days": 0}),
+        json!({"days": 1}),
+        json!({"memories_days": "x"}),
+    ] {
         assert_eq!(put(&vault.owner, &wrong).await.refusal(), (400, "invalid_request"), "{wrong}");
     }
     let agent = vault.agent("agent", &Verb::ALL).await;
@@ -167,7 +170,7 @@ async fn omp_163_retention_erases_what_was_kept_long_enough_and_a_hold_stops_it(
 async fn omp_153_the_audit_chain_is_kept_longer_than_any_profile_asks_for() {
     let vault = Vault::new().await;
     let asked = json!({"conversations_days": 1, "memories_days": 1});
-    vault.ask(Method::PUT, &vault.owner, "/admin/retention", &[], &asked).await.expect(200);
+    vault.ask(Method::POST, &vault.owner, "/admin/retention", &[], &asked).await.expect(200);
     let path = vault.holds(&talk("Tea", "one", "two")).await;
     let id = path.rsplit('/').next().unwrap().to_owned();
     vault.clock.advance(Span::days(7 * 365));

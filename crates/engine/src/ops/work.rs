@@ -83,12 +83,10 @@ impl Engine {
     pub async fn move_work(&self, call: &Call, work: Work, job: Job) -> Result<()> {
         // Each step is a change of its own, whatever id the client gave the first.
         let call = Call { operation: None, ..self.renewed(call) };
-        self.change(&call, work.need("job.move"), (work, job), |_, session, snapshot, input| {
+        self.change(&call, work.need("job.move"), (work, job), |engine, session, _, input| {
             Box::pin(async move {
                 let (work, job) = input;
-                let known = snapshot.job(job.id).await?;
-                let known = known.filter(|known| is_own(session, *work, known));
-                if known.ok_or(Error::NotFound)?.state.is_final() {
+                if engine.own_job(session, *work, job.id).await?.state.is_final() {
                     return Err(Error::conflict("the job has ended already"));
                 }
                 let trace = Trace::default().with("job", job.id.to_string());
@@ -97,6 +95,13 @@ impl Engine {
             })
         })
         .await
+    }
+
+    /// A job that this caller asked for. Agents see no jobs, so the server looks for them.
+    async fn own_job(&self, session: &Session, work: Work, id: JobId) -> Result<Job> {
+        let permit = self.system(session.permit.vault(), "look for a job")?;
+        let job = self.store().snapshot(&permit).await?.job(id).await?;
+        job.filter(|job| is_own(session, work, job)).ok_or(Error::NotFound)
     }
 
     /// Lists work that was under way when the server ended, oldest first, each with a call that
@@ -144,11 +149,10 @@ impl Engine {
 
     /// Returns work that this caller asked for.
     pub async fn work_named(&self, call: &Call, work: Work, job: JobId) -> Result<Job> {
-        self.look(call, work.need("job.look"), (work, job), |_, session, snapshot, input| {
+        self.look(call, work.need("job.look"), (work, job), |engine, session, _, input| {
             Box::pin(async move {
                 let (work, id) = input;
-                let job = snapshot.job(*id).await?;
-                let job = job.filter(|job| is_own(session, *work, job)).ok_or(Error::NotFound)?;
+                let job = engine.own_job(session, *work, *id).await?;
                 Ok((job, Trace::default().with("job", id.to_string())))
             })
         })
