@@ -69,7 +69,8 @@ fn usual(path: &Path, data: &Path) -> Result<Obtained> {
     if let Some(parent) = path.parent() {
         place::make(parent)?;
     }
-    Ok(Obtained { master: MasterKey::generate(path)?, made: Some(path.to_owned()) })
+    let master = MasterKey::generate(path).map_err(yore_store_sqlite::Error::from)?;
+    Ok(Obtained { master, made: Some(path.to_owned()) })
 }
 
 /// Derives the key with which a process on this machine proves that it holds the master key.
