@@ -96,7 +96,8 @@ impl Host {
         let (data, source) = (config.data.clone(), config.key.clone());
         let (claim, obtained) =
             blocking(move || Ok((Claim::take(&data)?, source.obtain(&data)?))).await?;
-        let vaults = Vaults::open(&config, &obtained.master).await?;
+        // Opening a database is a large future; whoever opens a host should not carry it along.
+        let vaults = Box::pin(Vaults::open(&config, &obtained.master)).await?;
         let (data, master) = (config.data.clone(), obtained.master.clone());
         let local_key = Arc::new(blocking(move || key::local(&master, &data)).await?);
         let clock = Arc::new(SystemClock::default());
