@@ -97,7 +97,7 @@ impl Vault {
         let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
         let surface = Surface::new(engine.clone(), Arc::new(Registry::default()));
         let router = yore_web::routes(surface, options);
-        Self { engine, clock, owner, router, directory: directory }
+        Self { engine, clock, owner, router, directory }
     }
 
     /// What lies in the spool.
