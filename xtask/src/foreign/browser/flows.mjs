@@ -165,7 +165,7 @@ await check("rules_are_made_and_switched_off", async () => {
 
 await check("a_grant_is_previewed_given_and_taken_back", async () => {
   await page.goto(`${base}/app/access`);
-  await page.getByLabel("Agent").fill("claude-code");
+  await page.getByLabel("Agent", { exact: true }).fill("claude-code");
   await page.getByRole("button", { name: "Show what it would see" }).click();
   await page.getByRole("heading", { name: "What claude-code would see" }).waitFor();
   await page.getByText("I am allergic to peanuts").waitFor();
@@ -311,7 +311,7 @@ await check("other_pages_are_sound", async () => {
 await check("the_console_asks_the_api", async () => {
   const token = yore("token", "issue", "--verbs", "read", "--agent", "console");
   await page.goto(`${base}/app/api`);
-  await page.getByLabel("Token").fill(token);
+  await page.getByLabel("Token", { exact: true }).fill(token);
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator("#answer", { hasText: "peanuts" }).waitFor();
 });
@@ -346,7 +346,7 @@ await check("pages_work_without_scripts", async () => {
 
 await check("who_signs_out_or_is_thrown_out_signs_in_again", async () => {
   await page.goto(`${base}/app/search`);
-  const rows = JSON.parse(`[${yore("token", "list", "--json").split("\n").join(",")}]`).flat();
+  const rows = [JSON.parse(yore("token", "list", "--json"))].flat();
   for (const row of rows.filter((row) => row.note === "signed in to the web app")) {
     yore("token", "revoke", row.id);
   }
