@@ -15,6 +15,7 @@ use yore_store::{Answer, Keeper};
 
 use crate::audit;
 use crate::error::{Error, Result};
+use crate::migrate::tables_of_vaults;
 use crate::pool::{Begin, Conn};
 use crate::store::{Inner, PostgresStore, furnish};
 use crate::vault::Vault;
@@ -23,43 +24,6 @@ mod check;
 mod traces;
 
 const COLUMNS: &str = "vault, tenant, owner, did, created, wrapped";
-
-/// Every table that holds rows of a vault, the line of the catalog last: whoever has it can find
-/// the others.
-const TABLES: [&str; 32] = [
-    "tail",
-    "setting",
-    "class",
-    "memory",
-    "version",
-    "relation",
-    "alias",
-    "conversation",
-    "message",
-    "blob",
-    "blob_chunk",
-    "blob_use",
-    "document",
-    "vector",
-    "posting",
-    "grants",
-    "token",
-    "hold",
-    "rule",
-    "profile",
-    "procedure",
-    "job",
-    "operation",
-    "stream",
-    "frame",
-    "letter",
-    "audit",
-    "audit_target",
-    "checkpoint",
-    "ledger",
-    "locate",
-    "line",
-];
 
 /// A vault's line in the catalog.
 pub(crate) struct Line {
@@ -141,7 +105,7 @@ impl Inner {
         let conn = self.writers.begin(id, Begin::Strict).await?;
         let tail = conn.row("SELECT 1 FROM tail WHERE vault = $1 FOR UPDATE", &[]).await?;
         tail.ok_or(Error::Domain(DomainError::NotFound))?;
-        for table in TABLES {
+        for table in tables_of_vaults() {
             conn.run(&format!("DELETE FROM {table} WHERE vault = $1"), &[]).await?;
         }
         conn.commit().await?;
