@@ -60,6 +60,18 @@ async fn every_refusal_leaves_an_entry() {
 }
 
 #[tokio::test]
+async fn what_is_handed_out_beside_the_engine_leaves_an_entry() {
+    let vault = Vault::new().await;
+    let before = vault.audit().await.len();
+    vault.engine.witness(&vault.owner(), "backup.download", Verb::Admin).await.unwrap();
+    let mute = vault.agent(|grant| grant.verbs = Verbs::of(&[Verb::Read])).await.call;
+    assert!(vault.engine.witness(&mute, "backup.download", Verb::Admin).await.is_err());
+    let entries = vault.audit().await;
+    let witnessed = entries[before..].iter().filter(|one| one.draft.operation == "backup.download");
+    assert_eq!(witnessed.map(|one| refused(one).is_some()).collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test]
 async fn the_chain_verifies_and_can_be_asked() {
     let vault = Vault::new().await;
     let memory = vault.holds(Draft::text("one")).await;

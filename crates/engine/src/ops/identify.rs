@@ -12,6 +12,7 @@ use yore_policy::redact::Viewer;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::evidence::Unknown;
+use crate::run::Trace;
 
 /// A believed caller and the vault it means. Only [`Engine::identify`] makes one.
 #[derive(Clone, Debug)]
@@ -133,6 +134,15 @@ impl Engine {
     /// trace in the audit chain.
     pub async fn demand(&self, call: &Call, operation: &'static str, verb: Verb) -> Result<()> {
         self.enter(call, Need::one(operation, verb)).await.map(drop)
+    }
+
+    /// Demands a verb for what is handed out without the engine, and leaves a trace in the audit
+    /// chain whether it is refused or not.
+    pub async fn witness(&self, call: &Call, operation: &'static str, verb: Verb) -> Result<()> {
+        self.look(call, Need::one(operation, verb), (), |_, _, _, ()| {
+            Box::pin(async { Ok(((), Trace::default())) })
+        })
+        .await
     }
 
     /// Seals with the vault's own key a record that was read from it: the signature is over the

@@ -105,7 +105,7 @@ fn make_folder(path: &FilePath) -> std::io::Result<()> {
 
 /// Hands a copy out. It is encrypted like the vault itself.
 pub(crate) async fn download(Path(made): Path<String>, visit: Visit) -> Page {
-    visit.engine().demand(&visit.call, "backup.download", Verb::Admin).await?;
+    visit.engine().witness(&visit.call, "backup.download", Verb::Admin).await?;
     let vault = vault(&visit).await?;
     let made: i64 = made.parse().map_err(|_| Error::NotFound)?;
     let place = visit.desk.options.copies.as_ref().ok_or(Error::NotFound)?;
