@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use yore_domain::query::Effort;
 use yore_domain::{Span, Timestamp};
 use yore_engine::{FixedClock, Secret};
-use yore_router::adapters::{Cognee, Edition, Letta, Mem0, Pgvector, SqliteVec};
+use yore_router::adapters::{Cognee, Edition, Letta, Mem0, Pgvector, Server, SqliteVec};
 use yore_router::suite::{CONFORMANCE, WordHash, run as run_suite};
 use yore_router::{InMemory, MemoryStore, Slot, Terms};
 
@@ -76,14 +76,14 @@ fn open(name: &str, address: &str, work: &Path) -> Result<Arc<dyn MemoryStore>> 
     Ok(match name {
         "mem0" => {
             let token = std::env::var("YORE_TEST_MEM0_KEY").ok().map(Secret::new);
-            Arc::new(Mem0::new(address, Edition::Server, token)?)
+            Arc::new(Mem0::new(Server::from(address).with_token(token), Edition::Server)?)
         }
         "letta" => {
             let model = std::env::var("YORE_TEST_LETTA_EMBEDDING").unwrap_or_default();
             let model = serde_json::from_str(&model).unwrap_or_else(|_| json!(model));
-            Arc::new(Letta::new(address, None, "conformance", model)?)
+            Arc::new(Letta::new(address, "conformance", model)?)
         }
-        "cognee" => Arc::new(Cognee::new(address, "conformance", None)?),
+        "cognee" => Arc::new(Cognee::new(address, "conformance")?),
         "pgvector" => Arc::new(Pgvector::new(address, &format!("bench_{mark}"), embedder)?),
         _ => Arc::new(SqliteVec::open(&work.join("memory.db"), embedder)?),
     })

@@ -71,7 +71,7 @@ async fn mw_201_with_a_quorum_only_what_enough_stores_have_counts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mw_087_the_answer_says_how_each_store_did_to_whoever_asks() {
     let notes = file("notes");
-    let away = Mem0::new("http://127.0.0.1:9", Edition::Server, None).unwrap();
+    let away = Mem0::new("http://127.0.0.1:9", Edition::Server).unwrap();
     let mapping = Arc::new(InMemory::default());
     let away = Arc::new(Slot::new("away", Arc::new(away), mapping, Terms::default()));
     let vault = with_stores(vec![notes.clone(), away]).await;

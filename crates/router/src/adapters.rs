@@ -20,6 +20,8 @@ pub use sqlite_vec::SqliteVec;
 pub use vectors::{DIMENSIONS, Embedder};
 pub use yore::{Yore, read_hit};
 
+pub use crate::http::Server;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -34,18 +36,12 @@ pub fn open(config: &StoreConfig, embedder: Arc<dyn Embedder>) -> Result<Arc<dyn
     Ok(match config.target()? {
         Target::SqliteVec { path } => Arc::new(SqliteVec::open(&path, embedder)?),
         Target::Pgvector { dsn, schema } => Arc::new(Pgvector::new(&dsn, &schema, embedder)?),
-        Target::Mem0 { base_url, edition, token } => {
-            Arc::new(Mem0::new(&base_url, edition, token)?)
+        Target::Mem0 { server, edition } => Arc::new(Mem0::new(server, edition)?),
+        Target::Letta { server, archive, embedding } => {
+            Arc::new(Letta::new(server, &archive, embedding)?)
         }
-        Target::Letta { base_url, token, archive, embedding } => {
-            Arc::new(Letta::new(&base_url, token, &archive, embedding)?)
-        }
-        Target::Cognee { base_url, dataset, token } => {
-            Arc::new(Cognee::new(&base_url, &dataset, token)?)
-        }
-        Target::Yore { base_url, token, sign_as } => {
-            Arc::new(Yore::new(&base_url, token, sign_as)?)
-        }
+        Target::Cognee { server, dataset } => Arc::new(Cognee::new(server, &dataset)?),
+        Target::Yore { server, sign_as } => Arc::new(Yore::new(server, sign_as)?),
     })
 }
 

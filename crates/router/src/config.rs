@@ -11,7 +11,7 @@ use yore_canon::key::VerifyingKey;
 use yore_domain::class::Sensitivity;
 use yore_engine::Secret;
 
-use crate::adapters::{Edition, Embedder, open};
+use crate::adapters::{Edition, Embedder, Server, open};
 use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use crate::slot::{Slot, Terms};
@@ -38,6 +38,10 @@ pub struct StoreConfig {
     /// The key or password it wants.
     #[serde(default, deserialize_with = "secret")]
     pub token: Option<Secret>,
+    /// A file of the certificates that vouch for a server, where the system's do not: another
+    /// Yore's own is `ca.pem` in its data directory.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
     /// How much it counts in weighted fusion.
     #[serde(default = "whole")]
     pub weight: f32,
@@ -76,18 +80,14 @@ pub enum Target {
     /// A mem0.
     Mem0 {
         /// Where.
-        base_url: String,
+        server: Server,
         /// Which.
         edition: Edition,
-        /// Its key.
-        token: Option<Secret>,
     },
     /// A Letta server.
     Letta {
         /// Where.
-        base_url: String,
-        /// Its password.
-        token: Option<Secret>,
+        server: Server,
         /// What archives are called.
         archive: String,
         /// What it embeds with.
@@ -96,18 +96,14 @@ pub enum Target {
     /// A Cognee server.
     Cognee {
         /// Where.
-        base_url: String,
+        server: Server,
         /// What datasets are called.
         dataset: String,
-        /// Its key.
-        token: Option<Secret>,
     },
     /// Another Yore.
     Yore {
         /// Where.
-        base_url: String,
-        /// A token of its.
-        token: Option<Secret>,
+        server: Server,
         /// The name that its signatures are for, where its key is known.
         sign_as: Option<String>,
     },
@@ -134,6 +130,7 @@ impl StoreConfig {
             url: url.into(),
             base_url: None,
             token: None,
+            ca_file: None,
             weight: whole(),
             deadline_ms: two_seconds(),
             ceiling: Sensitivity::default(),
@@ -153,10 +150,12 @@ impl StoreConfig {
             let mut values = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value);
             values.next().map(|value| percent_decode_str(value).decode_utf8_lossy().into_owned())
         };
-        let token = || said("token").map(Secret::new).or_else(|| self.token.clone());
-        let base = |fallback: &str| {
-            let base = said("base_url").or_else(|| self.base_url.clone());
-            base.unwrap_or_else(|| fallback.to_owned())
+        let server = |fallback: &str| Server {
+            base_url: said("base_url")
+                .or_else(|| self.base_url.clone())
+                .unwrap_or_else(|| fallback.to_owned()),
+            token: said("token").map(Secret::new).or_else(|| self.token.clone()),
+            ca_file: said("ca_file").map(PathBuf::from).or_else(|| self.ca_file.clone()),
         };
         let named = |place: &str| match place {
             "" | "default" => NAME.to_owned(),
@@ -179,35 +178,28 @@ impl StoreConfig {
                 Target::Pgvector { dsn: format!("postgresql://{rest}"), schema }
             }
             "mem0" => match place {
-                "platform" => Target::Mem0 {
-                    base_url: base(MEM0_PLATFORM),
-                    edition: Edition::Platform,
-                    token: token(),
-                },
-                place => Target::Mem0 {
-                    base_url: base(&host(place, MEM0)),
-                    edition: Edition::Server,
-                    token: token(),
-                },
+                "platform" => {
+                    Target::Mem0 { server: server(MEM0_PLATFORM), edition: Edition::Platform }
+                }
+                place => {
+                    Target::Mem0 { server: server(&host(place, MEM0)), edition: Edition::Server }
+                }
             },
             "letta" => Target::Letta {
-                base_url: base(&host(place, LETTA)),
-                token: token(),
+                server: server(&host(place, LETTA)),
                 archive: NAME.to_owned(),
                 embedding: self.embedding.clone(),
             },
-            "cognee" => {
-                Target::Cognee { base_url: base(COGNEE), dataset: named(place), token: token() }
-            }
-            "yore" => self.yore(base(&elsewhere(place)), token()),
-            "http" | "https" => self.yore(base(&format!("{scheme}://{place}")), token()),
+            "cognee" => Target::Cognee { server: server(COGNEE), dataset: named(place) },
+            "yore" => self.yore(server(&elsewhere(place))),
+            "http" | "https" => self.yore(server(&format!("{scheme}://{place}"))),
             _ => return Err(Error::invalid("url", "names no store that is known")),
         })
     }
 
-    fn yore(&self, base_url: String, token: Option<Secret>) -> Target {
+    fn yore(&self, server: Server) -> Target {
         let sign_as = self.public_key.as_ref().map(|_| self.name.clone());
-        Target::Yore { base_url, token, sign_as }
+        Target::Yore { server, sign_as }
     }
 
     /// What the operator decides about it.
@@ -275,31 +267,31 @@ mod tests {
             ),
             (
                 "mem0://team",
-                r#"Mem0 { base_url: "http://127.0.0.1:8888", edition: Server, token: None }"#,
+                r#"Mem0 { server: Server { base_url: "http://127.0.0.1:8888", token: None, ca_file: None }, edition: Server }"#,
             ),
             (
                 "mem0://platform",
-                r#"Mem0 { base_url: "https://api.mem0.ai", edition: Platform, token: None }"#,
+                r#"Mem0 { server: Server { base_url: "https://api.mem0.ai", token: None, ca_file: None }, edition: Platform }"#,
             ),
             (
                 "letta://h:8283?token=t%20t",
-                r#"Letta { base_url: "http://h:8283", token: Some(Secret(…)), archive: "memorywire", embedding: Null }"#,
+                r#"Letta { server: Server { base_url: "http://h:8283", token: Some(Secret(…)), ca_file: None }, archive: "memorywire", embedding: Null }"#,
             ),
             (
                 "cognee://default",
-                r#"Cognee { base_url: "http://127.0.0.1:8000/api/v1", dataset: "memorywire", token: None }"#,
+                r#"Cognee { server: Server { base_url: "http://127.0.0.1:8000/api/v1", token: None, ca_file: None }, dataset: "memorywire" }"#,
             ),
             (
                 "yore://localhost:7411?token=t",
-                r#"Yore { base_url: "http://localhost:7411", token: Some(Secret(…)), sign_as: None }"#,
+                r#"Yore { server: Server { base_url: "http://localhost:7411", token: Some(Secret(…)), ca_file: None }, sign_as: None }"#,
             ),
             (
-                "yore://memory.example",
-                r#"Yore { base_url: "https://memory.example", token: None, sign_as: None }"#,
+                "yore://memory.example?ca_file=/etc/its.pem",
+                r#"Yore { server: Server { base_url: "https://memory.example", token: None, ca_file: Some("/etc/its.pem") }, sign_as: None }"#,
             ),
             (
                 "https://memory.example:8443",
-                r#"Yore { base_url: "https://memory.example:8443", token: None, sign_as: None }"#,
+                r#"Yore { server: Server { base_url: "https://memory.example:8443", token: None, ca_file: None }, sign_as: None }"#,
             ),
             ("redis://x", "invalid url: names no store that is known"),
             ("nothing", "invalid url: must begin with the name of a store and ://"),

@@ -4,6 +4,7 @@
 //! for they could carry memories, or a key, where nobody sent them.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +12,8 @@ use http::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,6 +27,37 @@ use crate::error::{Error, Result};
 const ANSWER: usize = 32 << 20;
 /// Values in an answer at most; some servers send every vector along.
 const NODES: usize = 4_000_000;
+
+/// Where a server is, and how it and we know each other.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Its address, such as `http://127.0.0.1:8000/api/v1`.
+    pub base_url: String,
+    /// The key or password it wants.
+    pub token: Option<Secret>,
+    /// A file of the certificates that vouch for it, where the system's do not.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Server {
+    /// The same, with a key.
+    #[must_use]
+    pub fn with_token(self, token: Option<Secret>) -> Self {
+        Self { token, ..self }
+    }
+}
+
+impl From<String> for Server {
+    fn from(base_url: String) -> Self {
+        Self { base_url, token: None, ca_file: None }
+    }
+}
+
+impl From<&str> for Server {
+    fn from(base_url: &str) -> Self {
+        base_url.to_owned().into()
+    }
+}
 
 /// Speaks to one server.
 pub(crate) struct Client {
@@ -83,13 +116,13 @@ impl Answer {
 }
 
 impl Client {
-    /// Prepares to speak to a server at an address such as `http://127.0.0.1:8000/api/v1`.
-    pub(crate) fn new(base: &str, auth: Option<(&'static str, Secret)>) -> Result<Self> {
+    /// Prepares to speak to a server, which finds its key in a header, behind a word perhaps.
+    pub(crate) fn new(server: &Server, header: &'static str, word: &str) -> Result<Self> {
         let wrong = || Error::invalid("base_url", "must be http or https with a host");
-        let uri: Uri = base.parse().map_err(|_| wrong())?;
+        let uri: Uri = server.base_url.parse().map_err(|_| wrong())?;
         let (tls, port) = match uri.scheme_str() {
             Some("http") => (None, 80),
-            Some("https") => (Some(trusting(system_roots())), 443),
+            Some("https") => (Some(trusting(vouching(server.ca_file.as_deref())?)), 443),
             Some(_) | None => return Err(wrong()),
         };
         let authority = uri.authority().ok_or_else(wrong)?;
@@ -101,7 +134,10 @@ impl Client {
             port: authority.port_u16().unwrap_or(port),
             prefix: uri.path().trim_end_matches('/').to_owned(),
             tls,
-            auth: auth.map(|(name, secret)| (HeaderName::from_static(name), secret)),
+            auth: server.token.as_ref().map(|token| {
+                let said = Secret::new(format!("{word}{}", token.expose()));
+                (HeaderName::from_static(header), said)
+            }),
         })
     }
 
@@ -118,6 +154,11 @@ impl Client {
     /// Deletes.
     pub(crate) async fn delete(&self, path: &str) -> Result<Answer> {
         self.send(Method::DELETE, path, None).await
+    }
+
+    /// Sends JSON and reads the JSON of a success.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.json(Method::POST, path, body).await?.json()
     }
 
     /// Sends JSON.
@@ -238,6 +279,21 @@ pub(crate) fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
+}
+
+/// The certificates of a file, or where none is named those that the system trusts.
+fn vouching(ca_file: Option<&Path>) -> Result<RootCertStore> {
+    let Some(path) = ca_file else { return Ok(system_roots()) };
+    roots_of(path).ok_or_else(|| Error::invalid("ca_file", "is no file of certificates"))
+}
+
+/// The certificates of a file; `None` where it holds none.
+pub(crate) fn roots_of(path: &Path) -> Option<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).ok()? {
+        roots.add(certificate.ok()?).ok()?;
+    }
+    (!roots.is_empty()).then_some(roots)
 }
 
 /// Encrypts, for servers that some certificates vouch for.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use yore_engine::Secret;
-use yore_router::adapters::{Cognee, Edition, Letta, Mem0, Pgvector, SqliteVec};
+use yore_router::adapters::{Cognee, Edition, Letta, Mem0, Pgvector, Server, SqliteVec};
 use yore_router::suite::{BEYOND, CONFORMANCE, NOW, run};
 use yore_router::{
     Ask, InMemory, MemoryStore, Options, Question, Record, Router, Slot, Type, Whose,
@@ -182,7 +182,7 @@ fn real(name: &str, variable: &str) -> Option<String> {
 async fn mw_conformance_mem0_server() {
     let Some(url) = real("mem0", "YORE_TEST_MEM0") else { return };
     let token = std::env::var("YORE_TEST_MEM0_KEY").ok().map(Secret::new);
-    passes("mem0", Arc::new(Mem0::new(&url, Edition::Server, token).unwrap())).await;
+    passes("mem0", Arc::new(Mem0::new(Server::from(url).with_token(token), Edition::Server).unwrap())).await;
 }
 
 #[tokio::test]
@@ -190,13 +190,13 @@ async fn mw_conformance_letta_server() {
     let Some(url) = real("Letta", "YORE_TEST_LETTA") else { return };
     let embedding = std::env::var("YORE_TEST_LETTA_EMBEDDING").unwrap_or_default();
     let embedding = serde_json::from_str(&embedding).unwrap_or_else(|_| json!(embedding));
-    passes("letta", Arc::new(Letta::new(&url, None, "conformance", embedding).unwrap())).await;
+    passes("letta", Arc::new(Letta::new(url, "conformance", embedding).unwrap())).await;
 }
 
 #[tokio::test]
 async fn mw_conformance_cognee_server() {
     let Some(url) = real("Cognee", "YORE_TEST_COGNEE") else { return };
-    let store = Cognee::new(&url, "conformance", None).unwrap();
+    let store = Cognee::new(url, "conformance").unwrap();
     let slow = async {
         let store: Arc<dyn MemoryStore> = Arc::new(store);
         passes("cognee", store.clone()).await;
@@ -230,7 +230,7 @@ async fn relations_lift(store: Arc<dyn MemoryStore>) {
 async fn the_mem0_adapter_against_its_documented_routes() {
     let (address, _) = fakes::mem0().await;
     let url = format!("http://{address}");
-    let store = Mem0::new(&url, Edition::Server, Some(Secret::new("key"))).unwrap();
+    let store = Mem0::new(Server::from(url).with_token(Some(Secret::new("key"))), Edition::Server).unwrap();
     assert!(!format!("{store:?}").contains("key\""), "the key is not shown");
     passes("mem0", Arc::new(store)).await;
 }
@@ -238,14 +238,14 @@ async fn the_mem0_adapter_against_its_documented_routes() {
 #[tokio::test]
 async fn the_letta_adapter_against_its_documented_routes() {
     let (address, _) = fakes::letta().await;
-    let store = Letta::new(&format!("http://{address}"), None, "yore", json!("model")).unwrap();
+    let store = Letta::new(format!("http://{address}"), "yore", json!("model")).unwrap();
     passes("letta", Arc::new(store)).await;
 }
 
 #[tokio::test]
 async fn the_cognee_adapter_against_its_documented_routes() {
     let (address, _) = fakes::cognee().await;
-    let store = Cognee::new(&format!("http://{address}/api/v1"), "yore", None).unwrap();
+    let store = Cognee::new(format!("http://{address}/api/v1"), "yore").unwrap();
     let store: Arc<dyn MemoryStore> = Arc::new(store);
     passes("cognee", store.clone()).await;
     relations_lift(store).await;

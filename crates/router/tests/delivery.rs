@@ -80,7 +80,7 @@ async fn a_store_that_was_away_catches_up_from_its_cursor_without_doubling_anyth
     let (address, state) = fakes::mem0().await;
     let url = format!("http://{address}");
     let mapping = Arc::new(InMemory::default());
-    let open = || Mem0::new(&url, Edition::Server, None).unwrap();
+    let open = || Mem0::new(url.as_str(), Edition::Server).unwrap();
     let slot = slot_on("mem0", open(), mapping.clone(), 300);
 
     let first = vault.remember("the orchard has pears", |_| {}).await;
@@ -137,7 +137,7 @@ async fn what_is_erased_leaves_the_store() {
 async fn a_delete_that_a_store_refuses_is_asked_for_again() {
     let vault = Vault::new().await;
     let (address, state) = fakes::mem0().await;
-    let store = Mem0::new(&format!("http://{address}"), Edition::Server, None).unwrap();
+    let store = Mem0::new(format!("http://{address}"), Edition::Server).unwrap();
     let mapping = Arc::new(InMemory::default());
     let slot = slot_on("mem0", store, mapping.clone(), 2000);
     let gone = vault.remember("the gate has a code", |_| {}).await;
@@ -226,8 +226,8 @@ async fn a_vault_that_was_put_back_and_has_grown_since_is_not_taken_for_the_same
 async fn mw_088_a_memory_that_moves_to_another_person_leaves_no_copy_behind() {
     let (mem0, mem0_state) = fakes::mem0().await;
     let (letta, letta_state) = fakes::letta().await;
-    let mem0 = Mem0::new(&format!("http://{mem0}"), Edition::Server, None).unwrap();
-    let letta = Letta::new(&format!("http://{letta}"), None, "yore", "model".into()).unwrap();
+    let mem0 = Mem0::new(format!("http://{mem0}"), Edition::Server).unwrap();
+    let letta = Letta::new(format!("http://{letta}"), "yore", "model".into()).unwrap();
     let mapping = || Arc::new(InMemory::default());
     for (slot, state) in [
         (slot_on("mem0", mem0, mapping(), 5000), mem0_state),

@@ -16,7 +16,7 @@ const DEADLINE: u64 = 300;
 async fn broken(name: &str, reply: Reply) -> Arc<Slot> {
     let address = serve(move |_| reply.clone()).await;
     let url = format!("http://{address}");
-    slot(name, Mem0::new(&url, Edition::Server, None).unwrap(), DEADLINE)
+    slot(name, Mem0::new(url.as_str(), Edition::Server).unwrap(), DEADLINE)
 }
 
 async fn troubled() -> Vec<Arc<Slot>> {
@@ -33,7 +33,7 @@ async fn troubled() -> Vec<Arc<Slot>> {
         broken("wrong-json", Reply::Json(200, json!({"results": [{"no": "id"}]}))).await,
         broken("fails", Reply::Json(500, json!({"detail": "oops"}))).await,
         broken("dies", Reply::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"res")).await,
-        slot("absent", Mem0::new(&url, Edition::Server, None).unwrap(), DEADLINE),
+        slot("absent", Mem0::new(url.as_str(), Edition::Server).unwrap(), DEADLINE),
     ]
 }
 
@@ -107,7 +107,7 @@ async fn a_store_that_keeps_failing_is_left_alone_and_tried_again_later() {
     let mut terms = terms(200);
     terms.patience.failures = 3;
     terms.patience.rest = Duration::from_millis(300);
-    let store = Mem0::new(&format!("http://{address}"), Edition::Server, None).unwrap();
+    let store = Mem0::new(format!("http://{address}"), Edition::Server).unwrap();
     let slot = Slot::new("s", Arc::new(store), Arc::new(InMemory::default()), terms);
     let router = Router::new(vec![Arc::new(slot)], Options::default()).unwrap();
     *state.trouble.lock() = Some(Reply::Hang);
@@ -131,7 +131,7 @@ async fn a_write_that_got_no_answer_is_found_again_and_not_doubled() {
     let (address, state) = fakes::mem0().await;
     let url = format!("http://{address}");
     let mapping = Arc::new(InMemory::default());
-    let open = || Mem0::new(&url, Edition::Server, None).unwrap();
+    let open = || Mem0::new(url.as_str(), Edition::Server).unwrap();
     let ours = slot_on("mem0", open(), mapping.clone(), DEADLINE);
     // The server takes the write and dies before it answers.
     state.writes_only.store(true, Ordering::SeqCst);

@@ -19,7 +19,7 @@ use crate::{alice, fakes, file, question, record, slot};
 #[tokio::test]
 async fn mw_088_one_fact_in_two_stores_is_one_hit_and_is_forgotten_in_both() {
     let (address, state) = fakes::mem0().await;
-    let mem0 = Mem0::new(&format!("http://{address}"), Edition::Server, None).unwrap();
+    let mem0 = Mem0::new(format!("http://{address}"), Edition::Server).unwrap();
     let slots = vec![slot("file", file(), 5000), slot("mem0", mem0, 5000)];
     let router = Router::new(slots, Options::default()).unwrap();
     for (id, text) in [("1", "the mill is by the river"), ("2", "the mill has a cat")] {
@@ -75,7 +75,7 @@ async fn mw_031_mw_052_guards_stand_before_every_store() {
 #[tokio::test]
 async fn mw_053_a_store_that_does_not_track_recalls_is_left_out_or_refuses() {
     let (address, _) = fakes::mem0().await;
-    let mem0 = Mem0::new(&format!("http://{address}"), Edition::Server, None).unwrap();
+    let mem0 = Mem0::new(format!("http://{address}"), Edition::Server).unwrap();
     let slots = vec![slot("file", file(), 5000), slot("mem0", mem0, 5000)];
     let router = Router::new(slots, Options::default()).unwrap();
     router.remember(&record("1", "an owl in the barn"), Approval::NotNeeded).await.unwrap();

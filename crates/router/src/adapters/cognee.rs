@@ -7,28 +7,27 @@
 
 mod graph;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
+use futures::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use yore_engine::Secret;
 
 use self::graph::Graph;
-use super::rest::{Homes, deleted, unexplained};
+use super::rest::{API_KEY, Homes, RECORD, deleted, named, place, record_in, unexplained};
 use super::{millis, must, object, rows, text};
 use crate::error::{Error, Result};
-use crate::http::{Client, escaped};
+use crate::http::{Client, Server, escaped};
 use crate::record::{Found, Question, Record, Whose};
 use crate::slot::Depth;
 use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Neighbour, Page};
 
 const BACKEND: &str = "cognee";
-/// The member of the metadata that holds the record.
-const RECORD: &str = "yore_record";
+/// How many texts are asked for at once.
+const AT_ONCE: usize = 8;
 /// For how long a graph stands for what is there.
 const FRESH: Duration = Duration::from_secs(2);
 
@@ -36,9 +35,7 @@ const FRESH: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Cognee {
     client: Client,
-    names: Homes,
-    /// The ids of datasets, by name.
-    datasets: Mutex<BTreeMap<String, String>>,
+    homes: Homes,
     /// The graph that was last asked for: neighbours are asked for many at once.
     graph: Mutex<Option<LastGraph>>,
 }
@@ -53,12 +50,10 @@ struct LastGraph {
 
 impl Cognee {
     /// Prepares to speak to a server; nothing is sent yet.
-    pub fn new(base_url: &str, prefix: &str, token: Option<Secret>) -> Result<Self> {
-        let auth = token.map(|token| ("x-api-key", token));
+    pub fn new(server: impl Into<Server>, prefix: &str) -> Result<Self> {
         Ok(Self {
-            client: Client::new(base_url, auth)?,
-            names: Homes::new(prefix),
-            datasets: Mutex::default(),
+            client: Client::new(&server.into(), API_KEY.0, API_KEY.1)?,
+            homes: Homes::new(prefix),
             graph: Mutex::default(),
         })
     }
@@ -66,15 +61,8 @@ impl Cognee {
     /// The datasets that hold what a request is about, with their ids: one person's, or all of
     /// the agent's.
     async fn datasets(&self, whose: &Whose) -> Result<Vec<(String, String)>> {
-        let wanted = self.names.name(whose);
-        let mut known = self.datasets.lock().await;
-        if whose.user.is_none() || !known.contains_key(&wanted) {
-            for row in rows(self.client.get("/datasets").await?.json()?)? {
-                known.insert(must(&row, "name")?.to_owned(), must(&row, "id")?.to_owned());
-            }
-        }
-        let fitting = known.iter().filter(|(name, _)| self.names.holds(name, whose));
-        Ok(fitting.map(|(name, id)| (name.clone(), id.clone())).collect())
+        let listed = async { named(&rows(self.client.get("/datasets").await?.json()?)?) };
+        self.homes.of(whose, listed).await
     }
 
     /// The graph of a dataset, or the one of a moment ago.
@@ -92,12 +80,8 @@ impl Cognee {
         Ok(graph)
     }
 
-    /// A place is a dataset and a datum in it.
-    fn place(dataset: &str, data: &str) -> String {
-        format!("{dataset}/{data}")
-    }
-
-    async fn rows(&self, whose: &Whose) -> Result<Vec<Found>> {
+    /// What is said of everything that a request is about, each with its dataset: no words yet.
+    async fn data(&self, whose: &Whose) -> Result<Vec<(String, Value)>> {
         let mut all = Vec::new();
         for (_, id) in self.datasets(whose).await? {
             let path = format!("/datasets/{}/data", escaped(&id));
@@ -105,21 +89,28 @@ impl Cognee {
             if answer.status == 404 {
                 continue;
             }
-            for row in rows(answer.json()?)? {
-                let data = must(&row, "id")?;
-                let record =
-                    ours(row.get("externalMetadata").or_else(|| row.get("external_metadata")));
-                let raw = format!("/datasets/{}/data/{}/raw", escaped(&id), escaped(data));
-                let content = self.client.get(&raw).await?.text()?;
-                let created = millis(text(&row, "createdAt"));
-                let record = match record {
-                    Some(record) => Record { content, ..record },
-                    None => unexplained(whose, &content, created),
-                };
-                all.push(Found::new(Self::place(&id, data), record, 0.0));
-            }
+            all.extend(rows(answer.json()?)?.into_iter().map(|row| (id.clone(), row)));
         }
         Ok(all)
+    }
+
+    /// One of these with its words, which are a request of their own.
+    async fn whole(&self, whose: &Whose, dataset: &str, row: &Value) -> Result<Found> {
+        let data = must(row, "id")?;
+        let raw = format!("/datasets/{}/data/{}/raw", escaped(dataset), escaped(data));
+        let content = self.client.get(&raw).await?.text()?;
+        let record = said_of(row, &content)
+            .unwrap_or_else(|| unexplained(whose, &content, millis(text(row, "createdAt"))));
+        Ok(Found::new(place(dataset, data), record, 0.0))
+    }
+
+    async fn rows(&self, whose: &Whose) -> Result<Vec<Found>> {
+        let data = self.data(whose).await?;
+        stream::iter(data)
+            .map(|(dataset, row)| async move { self.whole(whose, &dataset, &row).await })
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await
     }
 }
 
@@ -154,7 +145,7 @@ impl MemoryStore for Cognee {
 
     fn remember<'a>(&'a self, record: &'a Record) -> BoxFuture<'a, Result<String>> {
         async move {
-            let name = self.names.name(&record.whose());
+            let name = self.homes.name(&record.whose());
             let said = json!([{RECORD: record.without_content()}]).to_string();
             let parts = [
                 ("raw_data", record.content.as_str()),
@@ -167,12 +158,12 @@ impl MemoryStore for Cognee {
             let info = made.get("data_ingestion_info").and_then(Value::as_array);
             let first = info.and_then(|info| info.first());
             let first = first.ok_or_else(|| Error::Garbage("nothing was stored".into()))?;
-            let place = Self::place(&dataset, must(first, "data_id")?);
-            self.datasets.lock().await.insert(name.clone(), dataset);
+            let at = place(&dataset, must(first, "data_id")?);
+            self.homes.note(name.clone(), dataset).await;
             // Only what is indexed is found.
             let body = json!({"datasets": [name]});
-            self.client.json(Method::POST, "/cognify", &body).await?.json()?;
-            Ok(place)
+            self.client.post("/cognify", &body).await?;
+            Ok(at)
         }
         .boxed()
     }
@@ -183,8 +174,12 @@ impl MemoryStore for Cognee {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>>> {
         async move {
-            let all = self.rows(whose).await?;
-            Ok(all.into_iter().find(|found| found.record.id == id).map(|found| found.place))
+            for (dataset, row) in self.data(whose).await? {
+                if said_of(&row, "").is_some_and(|record| record.id == id) {
+                    return Ok(Some(place(&dataset, must(&row, "id")?)));
+                }
+            }
+            Ok(None)
         }
         .boxed()
     }
@@ -227,11 +222,11 @@ impl MemoryStore for Cognee {
     fn forget<'a>(
         &'a self,
         whose: &'a Whose,
-        place: &'a str,
+        at: &'a str,
         _depth: Depth,
     ) -> BoxFuture<'a, Result<bool>> {
         async move {
-            let Some((dataset, data)) = place.split_once('/') else { return Ok(false) };
+            let Some((dataset, data)) = at.split_once('/') else { return Ok(false) };
             let theirs = self.datasets(whose).await?;
             if !theirs.iter().any(|(_, id)| id == dataset) {
                 return Ok(false);
@@ -245,17 +240,17 @@ impl MemoryStore for Cognee {
     fn neighbours<'a>(
         &'a self,
         whose: &'a Whose,
-        place: &'a str,
+        at: &'a str,
         hops: u8,
     ) -> BoxFuture<'a, Result<Vec<Neighbour>>> {
         async move {
-            let Some((dataset, data)) = place.split_once('/') else { return Ok(Vec::new()) };
+            let Some((dataset, data)) = at.split_once('/') else { return Ok(Vec::new()) };
             if !self.datasets(whose).await?.iter().any(|(_, id)| id == dataset) {
                 return Ok(Vec::new());
             }
             let graph = self.graph(dataset).await?;
             let near = graph.near(data, hops).into_iter();
-            let one = |(data, distance)| Neighbour { place: Self::place(dataset, data), distance };
+            let one = |(data, distance)| Neighbour { place: place(dataset, data), distance };
             Ok(near.map(one).collect())
         }
         .boxed()
@@ -268,14 +263,12 @@ fn chunk_of(whose: &Whose, dataset: &str, chunk: &Value) -> Result<Option<Found>
     let content = must(chunk, "text")?;
     let distance = chunk.get("score").and_then(Value::as_f64).unwrap_or(1.0);
     let created = chunk.get("created_at").and_then(Value::as_i64).unwrap_or(0);
-    let record = match ours(chunk.get("external_metadata")) {
-        Some(record) => Record { content: content.to_owned(), ..record },
-        None => unexplained(whose, content, created),
-    };
-    Ok(Some(Found::new(Cognee::place(dataset, data), record, 1.0 - distance)))
+    let record = said_of(chunk, content).unwrap_or_else(|| unexplained(whose, content, created));
+    Ok(Some(Found::new(place(dataset, data), record, 1.0 - distance)))
 }
 
-fn ours(metadata: Option<&Value>) -> Option<Record> {
-    let record = object(metadata).remove(RECORD)?;
-    serde_json::from_value(record).ok()
+/// The record of a row in a list, or of a chunk, which spell it differently.
+fn said_of(row: &Value, content: &str) -> Option<Record> {
+    let metadata = row.get("externalMetadata").or_else(|| row.get("external_metadata"));
+    record_in(&object(metadata), content)
 }

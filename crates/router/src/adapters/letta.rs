@@ -5,25 +5,20 @@
 //! state of a record is a new passage. The server gives no scores with its own index: a hit's
 //! place stands for one. A search returns at most 100 hits of an archive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::future::{BoxFuture, FutureExt};
-use http::Method;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
-use yore_engine::Secret;
 
-use super::rest::{Homes, bearer, deleted, unexplained};
+use super::rest::{BEARER, Homes, RECORD, deleted, named, place, record_in, unexplained};
 use super::{millis, must, object, rows, text, written};
 use crate::error::{Error, Result};
-use crate::http::{Client, escaped};
+use crate::http::{Client, Server, escaped};
 use crate::record::{Found, Question, Record, Whose};
 use crate::slot::Depth;
 use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Page};
 
 const BACKEND: &str = "letta";
-/// The member of the metadata that holds the record.
-const RECORD: &str = "yore_record";
 /// Hits that one search returns at most.
 const HITS: usize = 100;
 /// Archives that are listed at once.
@@ -33,87 +28,56 @@ const PAGE: usize = 50;
 #[derive(Debug)]
 pub struct Letta {
     client: Client,
-    names: Homes,
+    homes: Homes,
     /// What the server embeds with; an archive cannot be made without.
     embedding: Value,
-    /// The ids of archives, by name.
-    archives: Mutex<BTreeMap<String, String>>,
 }
 
 impl Letta {
     /// Prepares to speak to a server; nothing is sent yet. The embedding is a model's handle, or a
     /// whole `embedding_config`.
-    pub fn new(
-        base_url: &str,
-        token: Option<Secret>,
-        prefix: &str,
-        embedding: Value,
-    ) -> Result<Self> {
-        Ok(Self {
-            client: Client::new(base_url, bearer(token))?,
-            names: Homes::new(prefix),
-            embedding,
-            archives: Mutex::default(),
-        })
+    pub fn new(server: impl Into<Server>, prefix: &str, embedding: Value) -> Result<Self> {
+        let client = Client::new(&server.into(), BEARER.0, BEARER.1)?;
+        Ok(Self { client, homes: Homes::new(prefix), embedding })
     }
 
     /// The archives that hold what a request is about: one person's, or all of the agent's.
     async fn archives(&self, whose: &Whose) -> Result<Vec<String>> {
-        let wanted = self.names.name(whose);
-        let mut known = self.archives.lock().await;
-        if whose.user.is_none() || !known.contains_key(&wanted) {
-            let mut after = String::new();
-            loop {
-                let path = format!("/v1/archives/?limit={PAGE}{after}");
-                let some = rows(self.client.get(&path).await?.json()?)?;
-                for archive in &some {
-                    let name = must(archive, "name")?.to_owned();
-                    known.insert(name, must(archive, "id")?.to_owned());
+        let homes = self.homes.of(whose, self.listed()).await?;
+        Ok(homes.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// All archives of the server.
+    async fn listed(&self) -> Result<Vec<(String, String)>> {
+        let (mut all, mut after) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/v1/archives/?limit={PAGE}{after}");
+            let some = rows(self.client.get(&path).await?.json()?)?;
+            all.extend(named(&some)?);
+            match some.last() {
+                Some(last) if some.len() == PAGE => {
+                    after = format!("&after={}", escaped(must(last, "id")?));
                 }
-                match some.last() {
-                    Some(last) if some.len() == PAGE => {
-                        after = format!("&after={}", escaped(must(last, "id")?));
-                    }
-                    Some(_) | None => break,
-                }
+                Some(_) | None => return Ok(all),
             }
         }
-        let fits = |name: &str| self.names.holds(name, whose);
-        Ok(known.iter().filter(|(name, _)| fits(name)).map(|(_, id)| id.clone()).collect())
     }
 
     /// The archive a record belongs in, made where there is none.
     async fn own_archive(&self, whose: &Whose) -> Result<String> {
-        let name = self.names.name(whose);
         self.archives(whose).await?;
-        // Nobody else may make it meanwhile: names need not be unique over there.
-        let mut known = self.archives.lock().await;
-        if let Some(id) = known.get(&name) {
-            return Ok(id.clone());
-        }
-        let mut body = json!({"name": name, "description": "kept by Yore"});
-        match &self.embedding {
-            config @ Value::Object(_) => body["embedding_config"] = config.clone(),
-            handle @ (Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)) => body["embedding"] = handle.clone(),
-        }
-        let made = self.client.json(Method::POST, "/v1/archives/", &body).await?.json()?;
-        let id = must(&made, "id")?.to_owned();
-        known.insert(name, id.clone());
-        Ok(id)
-    }
-
-    /// A place is an archive and a passage in it.
-    fn place(archive: &str, passage: &str) -> String {
-        format!("{archive}/{passage}")
+        let made = async {
+            let name = self.homes.name(whose);
+            let mut body = json!({"name": name, "description": "kept by Yore"});
+            let member = if self.embedding.is_object() { "embedding_config" } else { "embedding" };
+            body[member] = self.embedding.clone();
+            Ok(must(&self.client.post("/v1/archives/", &body).await?, "id")?.to_owned())
+        };
+        self.homes.own(whose, made).await
     }
 
     async fn search(&self, body: &Value) -> Result<Vec<Value>> {
-        let path = "/v1/passages/search";
-        rows(self.client.json(Method::POST, path, body).await?.json()?)
+        rows(self.client.post("/v1/passages/search", body).await?)
     }
 
     /// Everything in an archive, the oldest first.
@@ -182,8 +146,8 @@ impl MemoryStore for Letta {
                 "created_at": written(record.created_at),
             });
             let path = format!("/v1/archives/{}/passages", escaped(&archive));
-            let made = self.client.json(Method::POST, &path, &body).await?.json()?;
-            Ok(Self::place(&archive, must(&made, "id")?))
+            let made = self.client.post(&path, &body).await?;
+            Ok(place(&archive, must(&made, "id")?))
         }
         .boxed()
     }
@@ -219,9 +183,9 @@ impl MemoryStore for Letta {
                 if let Some(from) = question.created_from {
                     body["start_date"] = written(from).into();
                 }
-                for (place, row) in self.search(&body).await?.iter().enumerate() {
+                for (rank, row) in self.search(&body).await?.iter().enumerate() {
                     let passage = row.get("passage").unwrap_or(row);
-                    all.push(found(whose, &archive, passage, 1.0 / (1.0 + place as f64))?);
+                    all.push(found(whose, &archive, passage, 1.0 / (1.0 + rank as f64))?);
                 }
             }
             all.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -248,11 +212,11 @@ impl MemoryStore for Letta {
     fn forget<'a>(
         &'a self,
         whose: &'a Whose,
-        place: &'a str,
+        at: &'a str,
         _depth: Depth,
     ) -> BoxFuture<'a, Result<bool>> {
         async move {
-            let Some((archive, passage)) = place.split_once('/') else { return Ok(false) };
+            let Some((archive, passage)) = at.split_once('/') else { return Ok(false) };
             if !self.archives(whose).await?.iter().any(|id| id == archive) {
                 return Ok(false);
             }
@@ -266,15 +230,13 @@ impl MemoryStore for Letta {
 
 /// Reads a passage. One that others wrote has no record of ours in it.
 fn found(whose: &Whose, archive: &str, passage: &Value, score: f64) -> Result<Found> {
-    let place = Letta::place(archive, must(passage, "id")?);
+    let at = place(archive, must(passage, "id")?);
     let content = text(passage, "text").or_else(|| text(passage, "content")).unwrap_or_default();
     let metadata = object(passage.get("metadata"));
-    let ours = metadata.get(RECORD).cloned();
-    let ours = ours.and_then(|record| serde_json::from_value::<Record>(record).ok());
     let created = text(passage, "created_at").or_else(|| text(passage, "timestamp"));
-    let record = match ours {
-        Some(record) => Record { content: content.to_owned(), ..record },
-        None => Record { metadata, ..unexplained(whose, content, millis(created)) },
-    };
-    Ok(Found::new(place, record, score))
+    let record = record_in(&metadata, content).unwrap_or_else(|| Record {
+        metadata,
+        ..unexplained(whose, content, millis(created))
+    });
+    Ok(Found::new(at, record, score))
 }

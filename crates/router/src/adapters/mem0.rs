@@ -5,21 +5,17 @@
 //! metadata, in writing, so that nothing of it is lost; the user's own members stand beside it.
 
 use futures::future::{BoxFuture, FutureExt};
-use http::Method;
 use serde_json::{Value, json};
-use yore_engine::Secret;
 
-use super::rest::deleted;
+use super::rest::{API_KEY, RECORD, deleted, record_in};
 use super::{millis, must, object, rows, text};
 use crate::error::{Error, Result};
-use crate::http::{Client, escaped};
+use crate::http::{Client, Server, escaped};
 use crate::record::{Found, Question, Record, Type, Whose};
 use crate::slot::Depth;
 use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Page};
 
 const BACKEND: &str = "mem0";
-/// The member of the metadata that holds the record.
-const RECORD: &str = "yore_record";
 /// The member that holds the canonical id, so that it can be searched for.
 const ID: &str = "yore_id";
 /// The member in which memorywire keeps the type.
@@ -49,18 +45,12 @@ pub struct Mem0 {
 
 impl Mem0 {
     /// Prepares to speak to one; nothing is sent yet.
-    pub fn new(base_url: &str, edition: Edition, token: Option<Secret>) -> Result<Self> {
-        let auth = token.map(|token| match edition {
-            Edition::Server => ("x-api-key", token),
-            Edition::Platform => {
-                ("authorization", Secret::new(format!("Token {}", token.expose())))
-            }
-        });
-        Ok(Self { client: Client::new(base_url, auth)?, edition })
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.client.json(Method::POST, path, body).await?.json()
+    pub fn new(server: impl Into<Server>, edition: Edition) -> Result<Self> {
+        let (header, word) = match edition {
+            Edition::Server => API_KEY,
+            Edition::Platform => ("authorization", "Token "),
+        };
+        Ok(Self { client: Client::new(&server.into(), header, word)?, edition })
     }
 
     /// The row at a place, if it is there and theirs.
@@ -148,7 +138,7 @@ impl MemoryStore for Mem0 {
                 Edition::Server => "/memories",
                 Edition::Platform => "/v3/memories/add/",
             };
-            let made = rows(self.post(path, &body).await?)?;
+            let made = rows(self.client.post(path, &body).await?)?;
             let first = made.first().ok_or_else(|| Error::Garbage("nothing was stored".into()))?;
             Ok(must(first, "id")?.to_owned())
         }
@@ -179,7 +169,7 @@ impl MemoryStore for Mem0 {
                 Edition::Platform => "/v3/memories/search/",
             };
             let body = json!({"query": id, "filters": filters, "top_k": 5, "threshold": 0.0});
-            for row in rows(self.post(path, &body).await?)? {
+            for row in rows(self.client.post(path, &body).await?)? {
                 let found = found(&row)?;
                 if found.record.id == id {
                     return Ok(Some(found.place));
@@ -208,7 +198,7 @@ impl MemoryStore for Mem0 {
                 "threshold": 0.0,
                 "show_expired": true,
             });
-            rows(self.post(path, &body).await?)?.iter().map(found).collect()
+            rows(self.client.post(path, &body).await?)?.iter().map(found).collect()
         }
         .boxed()
     }
@@ -236,7 +226,7 @@ impl MemoryStore for Mem0 {
                     let page: usize = after.and_then(|page| page.parse().ok()).unwrap_or(1);
                     let path = format!("/v3/memories/?page={page}&page_size={PAGE}");
                     let body = json!({"filters": among(whose)});
-                    let rows = rows(self.post(&path, &body).await?)?;
+                    let rows = rows(self.client.post(&path, &body).await?)?;
                     let next = (rows.len() == PAGE).then(|| (page + 1).to_string());
                     let items = rows.iter().map(found).collect::<Result<_>>()?;
                     Ok(Page { items, next })
@@ -273,10 +263,8 @@ fn found(row: &Value) -> Result<Found> {
     let content = text(row, "memory").or_else(|| text(row, "data")).unwrap_or_default();
     let score = row.get("score").and_then(Value::as_f64).unwrap_or(0.0);
     let mut metadata = object(row.get("metadata"));
-    let ours = metadata.get(RECORD).and_then(Value::as_str);
-    let ours = ours.and_then(|record| serde_json::from_str::<Record>(record).ok());
-    let record = match ours {
-        Some(record) => Record { content: content.to_owned(), ..record },
+    let record = match record_in(&metadata, content) {
+        Some(record) => record,
         None => {
             let kind = metadata.remove(TYPE);
             let kind = kind.as_ref().and_then(Value::as_str).and_then(Type::parse);

@@ -5,15 +5,13 @@
 //! passed on: two that hold each other would send it back and forth for ever.
 
 use futures::future::{BoxFuture, FutureExt};
-use http::Method;
 use serde_json::{Value, json};
-use yore_engine::Secret;
 
-use super::rest::bearer;
+use super::rest::{BEARER, RECORD, record_in};
 use super::{must, object, rows, text};
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
-use crate::http::Client;
+use crate::http::{Client, Server};
 use crate::record::{Found, Object, Question, Record, Type, Whose};
 use crate::slot::Depth;
 use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Neighbour, Page};
@@ -21,8 +19,6 @@ use crate::store::{Capabilities, Capability, Health, Keeps, MemoryStore, Neighbo
 const BACKEND: &str = "yore";
 /// Where the protocol's routes are.
 const PREFIX: &str = "/memorywire/v0";
-/// The member that holds the record.
-const RECORD: &str = "yore_record";
 /// What a hit has that is no member of a record.
 const OWN: [&str; 14] = [
     "id",
@@ -54,20 +50,17 @@ pub struct Yore {
 impl Yore {
     /// Prepares to speak to a server; nothing is sent yet. With a name, its answers shall be
     /// signed for a store of that name.
-    pub fn new(base_url: &str, token: Option<Secret>, sign_as: Option<String>) -> Result<Self> {
-        let base = format!("{}{PREFIX}", base_url.trim_end_matches('/'));
-        Ok(Self { client: Client::new(&base, bearer(token))?, sign_as })
-    }
-
-    async fn post(&self, operation: &str, body: &Value) -> Result<Value> {
-        self.client.json(Method::POST, &format!("/{operation}"), body).await?.json()
+    pub fn new(server: impl Into<Server>, sign_as: Option<String>) -> Result<Self> {
+        let mut server: Server = server.into();
+        server.base_url = format!("{}{PREFIX}", server.base_url.trim_end_matches('/'));
+        Ok(Self { client: Client::new(&server, BEARER.0, BEARER.1)?, sign_as })
     }
 
     async fn page(&self, whose: &Whose, filter: Object, after: Option<&str>) -> Result<Page> {
         let mut body = about(whose);
         body["filter"] = filter.into();
         body["after"] = after.into();
-        let listed = self.post("list", &body).await?;
+        let listed = self.client.post("/list", &body).await?;
         let next = text(&listed, "next").map(str::to_owned);
         let items = rows(listed)?.iter().map(read_hit).collect::<Result<_>>()?;
         Ok(Page { items, next })
@@ -112,7 +105,7 @@ impl MemoryStore for Yore {
             body["source"] = record.source.as_deref().into();
             body["expires_at"] = record.expires_at.into();
             body[RECORD] = record.without_content();
-            let made = self.post("remember", &body).await?;
+            let made = self.client.post("/remember", &body).await?;
             Ok(must(&made, "id")?.to_owned())
         }
         .boxed()
@@ -141,7 +134,7 @@ impl MemoryStore for Yore {
             // Whole days, the last of them begun: what is too old is left out by whoever asked.
             body["fresher_than_days"] = question.days().into();
             body["sign_as"] = self.sign_as.as_deref().into();
-            let recalled = self.post("recall", &body).await?;
+            let recalled = self.client.post("/recall", &body).await?;
             rows(recalled)?.iter().map(read_hit).collect()
         }
         .boxed()
@@ -161,7 +154,7 @@ impl MemoryStore for Yore {
             let mut body = about(whose);
             body["ids"] = json!([place]);
             body["hard_delete"] = (depth == Depth::Erase).into();
-            let forgotten = self.post("forget", &body).await?;
+            let forgotten = self.client.post("/forget", &body).await?;
             if forgotten.get("pending_approval") == Some(&Value::Bool(true)) {
                 return Err(Error::Unsupported("a person over there decides first".into()));
             }
@@ -182,7 +175,7 @@ impl MemoryStore for Yore {
             let mut body = about(whose);
             body["id"] = place.into();
             body["hops"] = hops.into();
-            let near = rows(self.post("neighbours", &body).await?)?;
+            let near = rows(self.client.post("/neighbours", &body).await?)?;
             let one = |row: &Value| {
                 let distance = row.get("distance").and_then(Value::as_u64).unwrap_or(1);
                 Ok(Neighbour {
@@ -200,19 +193,17 @@ impl MemoryStore for Yore {
 /// Whoever signs a hit reads it like this before, so that both sides see the same.
 pub fn read_hit(hit: &Value) -> Result<Found> {
     let place = must(hit, "id")?.to_owned();
-    let content = must(hit, "content")?.to_owned();
+    let content = must(hit, "content")?;
     let number = |name: &str| hit.get(name).and_then(Value::as_f64);
     let time = |name: &str| hit.get(name).and_then(Value::as_i64);
-    let ours = hit.get(RECORD).cloned();
-    let ours = ours.and_then(|record| serde_json::from_value::<Record>(record).ok());
-    let record = match ours {
-        Some(record) => Record { content, ..record },
+    let record = match record_in(&object(Some(hit)), content) {
+        Some(record) => record,
         None => Record {
             id: String::new(),
             agent_id: must(hit, "agent_id")?.to_owned(),
             user_id: text(hit, "user_id").map(str::to_owned),
             kind: text(hit, "type").and_then(Type::parse).unwrap_or(Type::Semantic),
-            content,
+            content: content.to_owned(),
             metadata: object(hit.get("metadata")),
             confidence: number("confidence").unwrap_or(1.0),
             source: text(hit, "source").map(str::to_owned),

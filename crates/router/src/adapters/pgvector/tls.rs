@@ -4,22 +4,20 @@
 //! `verify-full`, for a connection to nobody knows whom protects from nobody who stands between.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::future::{BoxFuture, FutureExt};
 use percent_encoding::percent_decode_str;
-use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
 use crate::error::{Error, Result};
-use crate::http::{system_roots, trusting};
+use crate::http::{roots_of, system_roots, trusting};
 
 /// Which certificates are believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,19 +62,12 @@ impl Encryption {
     pub(super) fn new(trust: &Trust) -> Result<Self> {
         let roots = match trust {
             Trust::System => system_roots(),
-            Trust::File(path) => from_file(path)?,
+            Trust::File(path) => roots_of(path).ok_or_else(|| {
+                Error::invalid("url", "sslrootcert is no file of certificates")
+            })?,
         };
         Ok(Self(trusting(roots)))
     }
-}
-
-fn from_file(path: &Path) -> Result<RootCertStore> {
-    let wrong = || Error::invalid("url", "sslrootcert is no file of certificates");
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|_| wrong())? {
-        roots.add(certificate.map_err(|_| wrong())?).map_err(|_| wrong())?;
-    }
-    if roots.is_empty() { Err(wrong()) } else { Ok(roots) }
 }
 
 impl MakeTlsConnect<Socket> for Encryption {
