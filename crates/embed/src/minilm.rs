@@ -96,6 +96,11 @@ impl Transformer {
         Quantised::from_floats(&self.vector(text))
     }
 
+    /// Returns the rounded vectors of several texts, in order; faster than one at a time.
+    pub fn embed_all(&self, texts: &[&str]) -> Vec<Quantised> {
+        self.vectors(texts).iter().map(|vector| Quantised::from_floats(vector)).collect()
+    }
+
     /// Returns the vector of a text, of length one.
     pub fn vector(&self, text: &str) -> [f32; DIMS] {
         self.pass(&[self.tokens(text)])[0]

@@ -175,10 +175,7 @@ impl Engine {
             return Ok(Left::Nothing);
         }
         let models = self.0.models;
-        let writes = blocking(move || {
-            rows.into_iter().map(|(row, text)| vector(models, row, &text)).collect::<Vec<_>>()
-        })
-        .await?;
+        let writes = blocking(move || vectors(models, &rows)).await?;
         let trace = Trace::count(writes.len());
         self.commit_own(&permit, writes, Vec::new(), trace).await
     }
@@ -264,9 +261,15 @@ impl Engine {
     }
 }
 
-fn vector(models: &yore_embed::Builtin, row: RowKey, text: &str) -> Write {
-    let vector = models.transformer.embed(text);
-    Write::Vector { row, vector: stored(Transformer::ID.as_str(), vector) }
+/// The vectors of some rows, whose texts share the passes over the model.
+fn vectors(models: &yore_embed::Builtin, rows: &[(RowKey, String)]) -> Vec<Write> {
+    let texts: Vec<&str> = rows.iter().map(|(_, text)| text.as_str()).collect();
+    let vectors = models.transformer.embed_all(&texts);
+    let write = |((row, _), vector): (&(RowKey, String), _)| Write::Vector {
+        row: *row,
+        vector: stored(Transformer::ID.as_str(), vector),
+    };
+    rows.iter().zip(vectors).map(write).collect()
 }
 
 async fn run(engine: Engine, mut stopped: watch::Receiver<bool>) {

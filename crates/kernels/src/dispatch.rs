@@ -47,11 +47,18 @@ pub(crate) const PORTABLE: Table = Table {
 #[inline]
 pub(crate) fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
-            return crate::x86::TABLE;
+    TABLE.get_or_init(|| tables().pop().unwrap_or(PORTABLE))
+}
+
+/// All versions this processor can run, the fastest last.
+pub(crate) fn tables() -> Vec<Table> {
+    let mut tables = vec![PORTABLE];
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+        tables.push(crate::x86::TABLE);
+        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
+            tables.push(crate::x86::VNNI);
         }
-        PORTABLE
-    })
+    }
+    tables
 }

@@ -1,8 +1,8 @@
 //! The arithmetic under search and embedding: int8 and 1-bit scans, and the few matrix and
 //! vector operations a small transformer needs.
 //!
-//! Every function is safe, checks its lengths, and picks an AVX2 version at run time where
-//! the processor has one. The portable version is the definition: the vector version gives
+//! Every function is safe, checks its lengths, and picks an AVX2 or VNNI version at run time
+//! where the processor has one. The portable version is the definition: the vector version gives
 //! the same bits for every input, floats included, because both do the same operations in
 //! the same order and none of them fuses a multiply with an add. A text therefore embeds to
 //! the same vector on every machine. On other processors the portable version is what the

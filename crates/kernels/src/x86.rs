@@ -1,5 +1,7 @@
 //! The kernels for x86-64 with AVX2: intrinsics for the integer ones, and the portable float
-//! ones compiled again with wider registers.
+//! ones compiled again with wider registers. Where there is VNNI, dense layers use it.
+
+mod vnni;
 
 use std::arch::x86_64::{
     __m256i, _mm_add_epi32, _mm_cvtsi128_si32, _mm_hadd_epi32, _mm_loadu_si128, _mm256_add_epi32,
@@ -25,6 +27,9 @@ pub(crate) const TABLE: Table = Table {
     gelu,
     attend,
 };
+
+/// The same for one that has AVX-512 and VNNI, too.
+pub(crate) const VNNI: Table = Table { matmul_a16w8: vnni::matmul_a16w8, ..TABLE };
 
 /// Values in one 256-bit register of 16-bit lanes.
 const STEP: usize = 16;
