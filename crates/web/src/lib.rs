@@ -111,6 +111,7 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/review/undo", post(review::undo))
         .route("/app/review/edit", post(review::edit))
         .route("/app/review/events", get(review::events))
+        .route("/app/review/{id}", get(review::one))
         .route("/app/rules", get(rules::show).post(rules::put))
         .route("/app/rules/switch", post(rules::switch))
         .route("/app/rules/learn", post(rules::learn))

@@ -52,6 +52,23 @@ async fn what_waits_is_shown_side_by_side() {
 }
 
 #[tokio::test]
+async fn mw_012_the_address_of_one_that_waits_shows_it_alone() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let agent = vault.agent("scheduler").await;
+    let hold = vault.held(&agent, "the raise is planned").await;
+    vault.held(&agent, "the lunch is cancelled").await;
+    let page = browser.get(&format!("/app/review/{hold}")).await.expect(200);
+    assert!(page.contains("the raise is planned") && !page.contains("the lunch is cancelled"));
+    let reject = yore_engine::Decision::Reject;
+    vault.engine.review(&vault.owner_call(), hold, reject, None).await.unwrap();
+    assert_eq!(browser.get(&format!("/app/review/{hold}")).await.status, 303);
+    let nobody = HoldId::from_bytes([7; 16]);
+    assert_eq!(browser.get(&format!("/app/review/{nobody}")).await.status, 404);
+    assert_eq!(browser.get("/app/review/nonsense").await.status, 404);
+}
+
+#[tokio::test]
 async fn approve_reject_and_edit() {
     let vault = Vault::new().await;
     let browser = vault.browser().await;

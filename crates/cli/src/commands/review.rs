@@ -26,6 +26,7 @@ Examples:
   yore review approve 5c1d
   yore review approve 5c1d --edit
   yore review reject 5c1d --note \"not true any more\"
+  yore review apply
   yore review approve --agent scheduler --source web --gives-orders false
   yore review reject --rule web-waits --gives-orders true")]
 pub(crate) struct Args {
@@ -68,6 +69,14 @@ enum What {
         id: Vec<String>,
         #[command(flatten)]
         bulk: Bulk,
+        /// A note for the record
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Carry out what Yore itself proposes, such as merging what is nearly the same
+    Apply {
+        /// The proposals [default: all that wait]
+        id: Vec<String>,
         /// A note for the record
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
@@ -163,8 +172,43 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             }
             decided(app, &done, "rejected")
         }
+        What::Apply { id, note } => apply(app, &mut session, id, note).await,
         What::Rule(what) => rule::perform(app, &mut session, what).await,
     }
+}
+
+/// Approves proposals, and nothing that somebody asked for.
+async fn apply(
+    app: &App,
+    session: &mut Session<'_>,
+    ids: Vec<String>,
+    note: Option<String>,
+) -> Result {
+    let waiting = input::Holds { state: HoldState::Pending, limit: 1000 };
+    let waiting = session.call::<api::Holds>(waiting).await?;
+    let proposed = waiting.into_iter().filter(|hold| hold.reasoning.is_some());
+    let mut proposals: Vec<HoldId> = proposed.map(|hold| hold.id).collect();
+    if !ids.is_empty() {
+        let mut chosen = Vec::new();
+        for id in ids {
+            let hold = find(session, &id).await?;
+            if !proposals.contains(&hold) {
+                return Err(Failure::usage(format!("{} is no proposal that waits", short(hold)))
+                    .hint("yore review approve decides what somebody asked for"));
+            }
+            chosen.push(hold);
+        }
+        proposals = chosen;
+    }
+    let mut done = Vec::new();
+    for hold in proposals {
+        let request = input::Decide { hold, decision: Decision::Approve, note: note.clone() };
+        done.push(session.change::<api::Decide>(request).await?);
+    }
+    if done.is_empty() {
+        app.out.remark("nothing is proposed");
+    }
+    decided(app, &done, "applied")
 }
 
 /// Decides everything that fits at once.

@@ -26,6 +26,10 @@ fn mw_120_holds_show_structured_changes_and_are_decided_together() {
     assert!(said.contains("- the shop opens at nine") && said.contains("+ the shop opens at ten"));
 
     home.fails(&["review", "approve"], 2, &["which"]);
+    let asked = waiting[0]["id"].as_str().unwrap();
+    home.fails(&["review", "apply", asked], 2, &["no proposal", "yore review approve"]);
+    home.ok(&["review", "apply"]);
+    assert_eq!(home.json(&["review", "list"]).as_array().unwrap().len(), 3, "nobody proposed it");
     let done = home.json(&["review", "reject", "--gives-orders", "true"]);
     assert_eq!(done.as_array().unwrap().len(), 1);
     let said = home.ok(&["review", "approve", "--rule", "ask"]);

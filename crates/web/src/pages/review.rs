@@ -1,6 +1,7 @@
 //! What waits for a decision.
 
 use askama::Template;
+use axum::extract::Path;
 use axum::response::Response;
 use futures::StreamExt;
 use yore_domain::change::What;
@@ -62,6 +63,19 @@ pub(crate) async fn show(visit: Visit) -> Page {
     let mut holds = visit.engine().holds(&visit.call, HoldState::Pending, SHOWN + 1).await?;
     let more = holds.len() > SHOWN;
     holds.truncate(SHOWN);
+    listed(&visit, holds, more)
+}
+
+/// The one change that an address given to its asker names. One that is decided leads to all.
+pub(crate) async fn one(Path(id): Path<String>, visit: Visit) -> Page {
+    let hold = visit.engine().hold(&visit.call, named(&id)?).await?;
+    if hold.state != HoldState::Pending {
+        return Ok(back("/app/review", ""));
+    }
+    listed(&visit, vec![hold], false)
+}
+
+fn listed(visit: &Visit, holds: Vec<Hold>, more: bool) -> Page {
     let (mut waiting, mut decided) = (Vec::new(), Vec::new());
     for hold in holds {
         match visit.desk.decided(hold.id) {
