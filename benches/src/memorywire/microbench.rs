@@ -74,6 +74,8 @@ pub(crate) async fn run(work: &Path, data: Option<&Path>, report: &mut Report) -
         report.at_least("microbench, recall@5", "share", 1.0, mean(|score| score.recall));
         // What exact search with the same model finds first.
         report.at_least("microbench, recall@1", "share", 0.857, mean(|score| score.first));
+        let empty = score.map(|score| score.empty as f64);
+        report.at_least("microbench, no-match probes empty", "of 8", 5.0, empty);
     };
     let file = data.map(|data| data.join("memorywire/microbench.json"));
     let Some(file) = file.filter(|file| file.exists()) else {
