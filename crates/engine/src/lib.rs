@@ -52,7 +52,7 @@ pub use ops::consolidate::{
 pub use ops::context::Context;
 pub use ops::converse::Conversed;
 pub use ops::decide_all::{Decided, Which};
-pub use ops::elsewhere::ForgottenElsewhere;
+pub use ops::elsewhere::{ChangedElsewhere, Elsewhere};
 pub use ops::expire::{Among, Expired};
 pub use ops::export::{CONVERSATIONS, Hands, Item};
 pub use ops::get::Reference;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use yore_domain::MemoryId;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::mutation::Depth;
-use yore_engine::ForgottenElsewhere;
+use yore_engine::{ChangedElsewhere, Elsewhere};
 
 use crate::support::{Vault, refused};
 
@@ -13,8 +13,9 @@ use crate::support::{Vault, refused};
 async fn mw_086_a_forget_elsewhere_is_audited_and_no_agents() {
     let vault = Vault::new().await;
     let gone = MemoryId::random();
-    let work = async { Ok(ForgottenElsewhere { answer: 7, count: 1, memories: vec![gone] }) };
-    let done = vault.engine.forget_elsewhere(&vault.owner(), Depth::Erase, work).await;
+    let work = async { Ok(ChangedElsewhere { answer: 7, count: 1, memories: vec![gone] }) };
+    let done =
+        vault.engine.change_elsewhere(&vault.owner(), Elsewhere::Forget(Depth::Erase), work).await;
     assert_eq!(done.unwrap(), 7);
     let entry = vault.last().await;
     assert_eq!(entry.draft.operation, "stores.forget");
@@ -27,9 +28,10 @@ async fn mw_086_a_forget_elsewhere_is_audited_and_no_agents() {
     let begun = AtomicBool::new(false);
     let never = async {
         begun.store(true, Ordering::SeqCst);
-        Ok(ForgottenElsewhere::<()>::default())
+        Ok(ChangedElsewhere::<()>::default())
     };
-    let done = vault.engine.forget_elsewhere(&agent, Depth::Tombstone, never).await;
+    let change = Elsewhere::Forget(Depth::Tombstone);
+    let done = vault.engine.change_elsewhere(&agent, change, never).await;
     assert_eq!(done.unwrap_err().code(), "forbidden");
     assert!(!begun.load(Ordering::SeqCst), "what is refused is not begun");
     let entry = vault.last().await;

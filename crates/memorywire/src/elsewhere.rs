@@ -5,8 +5,11 @@
 //! in the vault's words, so that no store can show what a grant or consent hides. What only
 //! another store has counts as what is remembered here, and is shown to whoever would see that.
 
+mod change;
 mod follow;
 mod keep;
+
+pub(crate) use change::{Changed, Named, cannot_wait};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -93,7 +96,12 @@ impl Stores {
     pub fn deliveries(&self, engine: &yore_engine::Engine) -> Vec<Delivery> {
         let to =
             |slot: &Arc<Slot>| Delivery::new(engine.clone(), self.caller.clone(), slot.clone());
-        self.router.slots().iter().map(to).collect()
+        self.kept().map(to).collect()
+    }
+
+    /// The stores that are kept up to date.
+    fn kept(&self) -> impl Iterator<Item = &Arc<Slot>> {
+        self.router.slots().iter().filter(|slot| !slot.terms().read_only)
     }
 
     fn names(&self) -> impl Iterator<Item = String> {

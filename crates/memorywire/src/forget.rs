@@ -42,8 +42,8 @@ impl Memorywire {
         self.everywhere(call, &speaker.agent, &request, forgotten).await
     }
 
-    /// Says what became of it in the stores beside the vault, and forgets there by id what only
-    /// they have.
+    /// Says what became of it in the stores beside the vault, and forgets there what only they
+    /// have.
     async fn everywhere(
         &self,
         call: &Call,
@@ -52,13 +52,7 @@ impl Memorywire {
         mut forgotten: Forgotten,
     ) -> Result<Forgotten> {
         let whose = yore_router::Whose { agent: agent.to_owned(), user: request.user_id.clone() };
-        let depth = if request.hard_delete {
-            yore_router::Depth::Erase
-        } else {
-            yore_router::Depth::Tombstone
-        };
-        let asked = request.ids.as_deref().unwrap_or_default();
-        let (ids, counts) = self.left(call, whose, &forgotten.forgotten_ids, asked, depth).await?;
+        let (ids, counts) = self.left(call, whose, &forgotten.forgotten_ids, request).await?;
         forgotten.forgotten_ids.extend(ids);
         forgotten.stores.extend(counts);
         Ok(forgotten)

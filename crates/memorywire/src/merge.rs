@@ -7,6 +7,7 @@ use yore_domain::mutation::{MergeStrategy, Mutation};
 use yore_domain::{Error, MemoryId, Result};
 use yore_engine::{Call, Wish};
 
+use crate::elsewhere::{Changed, Named, cannot_wait};
 use crate::operations::{Outcome, outcome};
 use crate::rows::{Row, Whose};
 use crate::wire::{Merge, Merged, Strategy};
@@ -36,8 +37,65 @@ impl Memorywire {
         // What both sides name is canonical.
         let kept: BTreeSet<MemoryId> = canonical.iter().map(|row| row.id).collect();
         duplicates.retain(|row| !kept.contains(&row.id));
-        let Some(union) = union(&canonical, &duplicates, request.strategy)? else {
-            return Ok(unmerged(&request, canonical.first()));
+        let whose = yore_router::Whose { agent: speaker.agent, user: request.user_id.clone() };
+        let there = self.named_there(call, &whose, &request.canonical, &request.duplicates).await?;
+        if !there.is_empty() && request.approval_required {
+            return Err(cannot_wait());
+        }
+        if !there.is_empty() && canonical.is_empty() && duplicates.is_empty() {
+            return self.merged_there(call, whose, &request, there).await;
+        }
+        if !there.is_empty()
+            && (canonical.is_empty() || request.strategy != Strategy::KeepCanonical)
+        {
+            let reason = "must be keep_canonical, and the canonical memory the vault's, where \
+                          what only another store has is merged with it";
+            return Err(Error::invalid("strategy", reason));
+        }
+        let merged = self.merged_here(call, &request, &canonical, &duplicates).await?;
+        if merged.pending_approval {
+            return Ok(merged);
+        }
+        let absorbed = self.absorb_there(call, whose, there.duplicates).await?;
+        Ok(with(merged, absorbed))
+    }
+
+    /// Merges what only other stores have.
+    async fn merged_there(
+        &self,
+        call: &Call,
+        whose: yore_router::Whose,
+        request: &Merge,
+        there: Named,
+    ) -> Result<Merged> {
+        let merge = yore_router::Merge {
+            whose,
+            canonical: request.canonical.clone(),
+            duplicates: request.duplicates.clone(),
+            strategy: match request.strategy {
+                Strategy::KeepCanonical => yore_router::Strategy::KeepCanonical,
+                Strategy::MergeContent => yore_router::Strategy::MergeContent,
+                Strategy::KeepHighestConfidence => yore_router::Strategy::KeepHighestConfidence,
+            },
+            only: Some(there.canonical.into_iter().chain(there.duplicates).collect()),
+            now: self.engine.now().millis(),
+        };
+        let done = self.merge_there(call, merge).await?;
+        let mut merged = unmerged(request, None);
+        merged.stores.clear();
+        Ok(with(merged, done))
+    }
+
+    /// Merges what the vault has.
+    async fn merged_here(
+        &self,
+        call: &Call,
+        request: &Merge,
+        canonical: &[Row],
+        duplicates: &[Row],
+    ) -> Result<Merged> {
+        let Some(union) = union(canonical, duplicates, request.strategy)? else {
+            return Ok(unmerged(request, canonical.first()));
         };
         let merge = Mutation::Merge {
             canonical: union.survivor,
@@ -50,7 +108,7 @@ impl Memorywire {
         };
         let wish = Wish { approval: request.approval_required, ..Wish::default() };
         let done = outcome(self.engine.mutate(call, merge, wish).await)?;
-        Ok(self.merged(&request, done))
+        Ok(self.merged(request, done))
     }
 
     fn merged(&self, request: &Merge, done: Outcome) -> Merged {
@@ -74,6 +132,14 @@ impl Memorywire {
             },
         }
     }
+}
+
+/// Adds what other stores did.
+fn with(mut merged: Merged, there: Changed) -> Merged {
+    merged.canonical = there.survivor.unwrap_or(merged.canonical);
+    merged.merged_count += there.ids.len() as u64;
+    merged.stores.extend(there.stores);
+    merged
 }
 
 /// Works out who stays; `None` when there is nothing to merge.

@@ -164,7 +164,9 @@ async fn scenario_16_many_rows_are_found() {
 async fn mw_conformance_yore_as_a_store_among_others() {
     let vault = Vault::new().await;
     let url = format!("http://{}", vault.listen().await);
-    let store = Yore::new(Server::from(url).with_token(Some(Secret::new(vault.owner.clone()))), None).unwrap();
+    let store =
+        Yore::new(Server::from(url).with_token(Some(Secret::new(vault.owner.clone()))), None)
+            .unwrap();
     assert!(!format!("{store:?}").contains(&vault.owner), "the token is not shown");
     let terms = Terms { deadline: Duration::from_secs(60), ..Terms::default() };
     let slot = Slot::new("other", Arc::new(store), Arc::new(InMemory::default()), terms);

@@ -330,3 +330,106 @@ async fn mw_088_a_memory_that_moves_leaves_no_copy_behind() {
     let found = vault.ok("recall", json!({"query": "where is the tea"})).await;
     assert_eq!(texts(&found), Vec::<&str>::new());
 }
+
+/// Something that only the file has, with metadata and as sure as it is.
+async fn noted(slot: &Slot, id: &str, content: &str, metadata: Value, confidence: f64) {
+    let whose = Whose { agent: AGENT.to_owned(), user: Some(USER.to_owned()) };
+    let mut record = Record::new(id, &whose, Type::Semantic, content, NOW.millis());
+    record.metadata = metadata.as_object().cloned().unwrap();
+    record.confidence = confidence;
+    slot.store().remember(&record).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_086_a_filter_finds_what_only_another_store_has() {
+    let Beside { vault, slot, .. } = &beside().await;
+    let body = json!({"type": "semantic", "content": "green tea in the cupboard", "metadata": {"room": "kitchen"}});
+    vault.ok("remember", body).await;
+    noted(slot, "n1", "black tea in the drawer", json!({"room": "kitchen"}), 1.0).await;
+    noted(slot, "n2", "white tea in the desk", json!({"room": "office"}), 1.0).await;
+    let filter = json!({"filter": {"room": "kitchen"}});
+    let agent = vault.agent_with(AGENT, &[Verb::Read, Verb::Write]).await;
+    let mut asked = filter.clone();
+    asked["agent_id"] = AGENT.into();
+    asked["user_id"] = USER.into();
+    let reply = vault.ask(&agent, "forget", &asked).await.expect(200);
+    assert_eq!(reply["forgotten_ids"], json!([]), "an agent reaches nothing over there");
+    let mut waiting = filter.clone();
+    waiting["approval_required"] = true.into();
+    waiting["user_id"] = USER.into();
+    assert_eq!(vault.refused("forget", waiting).await.0, 400, "over there nothing waits");
+    assert_eq!(copies(slot).await.len(), 3);
+    let gone = vault.ok("forget", filter).await;
+    assert_eq!(gone["forgotten_ids"].as_array().unwrap().len(), 2, "{gone}");
+    assert_eq!(gone["stores"][1], json!({"store": "notes", "count": 2, "error": null}));
+    assert_eq!(copies(slot).await, ["white tea in the desk"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_053_an_expiry_reaches_what_only_another_store_has() {
+    let Beside { vault, slot, .. } = &beside().await;
+    noted(slot, "n1", "perhaps tea is in the drawer", json!({}), 0.2).await;
+    noted(slot, "n2", "tea is in the cupboard", json!({}), 0.9).await;
+    let policy = json!({"policy": {"confidence_below": 0.5}, "action": "demote"});
+    let demoted = vault.ok("expire", policy).await;
+    assert_eq!(
+        (&demoted["matched_count"], &demoted["stores"]),
+        (&json!(1), &json!(["yore", "notes"]))
+    );
+    let found = vault.ok("recall", json!({"query": "perhaps tea is in the drawer"})).await;
+    assert_eq!(texts(&found).len(), 2, "what is demoted is still there: {found}");
+    let policy = json!({"policy": {"confidence_below": 0.5}});
+    assert_eq!(vault.ok("expire", policy.clone()).await["matched_count"], 1);
+    assert_eq!(copies(slot).await, ["tea is in the cupboard"]);
+    assert_eq!(vault.audit("stores.expire").await.len(), 2);
+    assert_eq!(
+        vault.ok("expire", policy).await["stores"],
+        json!(["yore"]),
+        "nothing was left to do"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_042_a_merge_reaches_what_only_another_store_has() {
+    let Beside { vault, slot, .. } = &beside().await;
+    noted(slot, "n1", "tea comes from Assam", json!({"entity_name": "tea"}), 0.9).await;
+    noted(slot, "n2", "tea grows on hills", json!({"entity_name": "leaves"}), 0.5).await;
+    let merge = json!({"canonical": "tea", "duplicates": ["leaves"], "strategy": "merge_content"});
+    let merged = vault.ok("merge", merge).await;
+    assert_eq!((&merged["canonical"], &merged["merged_count"]), (&json!("n1"), &json!(1)));
+    assert_eq!(merged["stores"], json!(["notes"]));
+    assert_eq!(vault.audit("stores.merge").await[0].draft.detail["count"], 1);
+    let found = vault.ok("recall", json!({"query": "where does tea grow"})).await;
+    assert_eq!(texts(&found), ["tea comes from Assam\ntea grows on hills"], "and is still found");
+
+    let id = vault.fact("tea is drunk at four").await;
+    let mixed = json!({"canonical": id, "duplicates": ["tea"], "strategy": "merge_content"});
+    assert_eq!(
+        vault.refused("merge", mixed).await.0,
+        400,
+        "no words come into the vault like this"
+    );
+    assert_eq!(copies(slot).await.len(), 2);
+    let merged = vault.ok("merge", json!({"canonical": id, "duplicates": ["tea"]})).await;
+    assert_eq!((&merged["canonical"], &merged["merged_count"]), (&json!(id), &json!(1)));
+    let found = vault.ok("recall", json!({"query": "tea"})).await;
+    assert_eq!(texts(&found), ["tea is drunk at four"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mw_081_a_store_that_is_only_asked_is_never_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite-vec://{}", directory.path().join("notes.db").display());
+    let config =
+        StoreConfig { read_only: true, deadline_ms: 5000, ..StoreConfig::new("notes", url) };
+    let Beside { vault, slot, .. } = &with(config, Some(directory)).await;
+    noted(slot, "n1", "black tea is in the drawer", json!({"room": "kitchen"}), 0.2).await;
+    let body = json!({"type": "semantic", "content": "green tea is in the cupboard"});
+    assert_eq!(vault.ok("remember", body).await["stores"], json!(["yore"]));
+    vault.ok("forget", json!({"ids": ["n1"], "filter": {"room": "kitchen"}})).await;
+    vault.ok("expire", json!({"policy": {"confidence_below": 0.5}})).await;
+    vault.ok("stores/repair", json!({})).await;
+    assert_eq!(copies(slot).await, ["black tea is in the drawer"]);
+    let found = vault.ok("recall", json!({"query": "where is the black tea"})).await;
+    assert!(texts(&found).contains(&"black tea is in the drawer"), "{found}");
+}

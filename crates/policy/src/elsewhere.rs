@@ -13,12 +13,12 @@ pub fn keep_stores(permit: &Permit) -> Result<()> {
     }
 }
 
-/// Who forgets what only another store has: no agent, for rules and approval, which would hold an
-/// agent's hand, are about the vault.
-pub fn forget_elsewhere(permit: &Permit) -> Result<()> {
+/// Who forgets, merges or lets expire what only another store has: no agent, for rules and
+/// approval, which would hold an agent's hand, are about the vault.
+pub fn change_elsewhere(permit: &Permit) -> Result<()> {
     match permit.principal().agent() {
         None => Ok(()),
-        Some(_) => Err(Error::forbidden("an agent forgets nothing that only another store has")),
+        Some(_) => Err(Error::forbidden("an agent changes nothing that only another store has")),
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
         let everything = agent(&[grant(&[Verb::Read, Verb::Write, Verb::Erase, Verb::Admin])]);
         for (principal, may) in [(owner(), true), (everything, false)] {
             assert_eq!(keep_stores(&permit(&principal)).is_ok(), may);
-            assert_eq!(forget_elsewhere(&permit(&principal)).is_ok(), may);
+            assert_eq!(change_elsewhere(&permit(&principal)).is_ok(), may);
         }
     }
 }

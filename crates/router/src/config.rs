@@ -51,6 +51,9 @@ pub struct StoreConfig {
     /// The most sensitive memories it is given.
     #[serde(default)]
     pub ceiling: Sensitivity,
+    /// Whether it is only asked, and nothing in it is ever changed.
+    #[serde(default)]
+    pub read_only: bool,
     /// The Ed25519 key, in multibase, that it signs its answers with.
     #[serde(default)]
     pub public_key: Option<String>,
@@ -134,6 +137,7 @@ impl StoreConfig {
             weight: whole(),
             deadline_ms: two_seconds(),
             ceiling: Sensitivity::default(),
+            read_only: false,
             public_key: None,
             schema: None,
             embedding: Value::Null,
@@ -212,6 +216,7 @@ impl StoreConfig {
             deadline: Duration::from_millis(self.deadline_ms),
             weight: self.weight,
             ceiling: self.ceiling,
+            read_only: self.read_only,
             key: key.map_err(|_| Error::invalid("public_key", "is not a key in multibase"))?,
             ..Terms::default()
         })

@@ -14,7 +14,7 @@ use yore_domain::limits;
 
 use crate::error::{Error, Result};
 use crate::fuse::{Fusion, Hit, Lane, Link, Rules, boost, fuse};
-use crate::record::{Question, Record};
+use crate::record::{Object, Question, Record, Whose};
 use crate::slot::{Approval, Forget, Put, Slot};
 use crate::store::{Capabilities, Capability, Health};
 use crate::upkeep::{Expire, Merge, Merged};
@@ -165,7 +165,8 @@ impl Router {
     pub async fn remember(&self, record: &Record, approval: Approval) -> Result<Remembered> {
         record.check()?;
         let needed = Capability::of(record.kind);
-        let able = self.able(|capabilities| capabilities.contains(&needed));
+        let mut able = self.able(|capabilities| capabilities.contains(&needed));
+        able.retain(|slot| !slot.terms().read_only);
         let able = match self.options.write {
             WritePolicy::All => able,
             WritePolicy::PrimaryOnly => able.into_iter().take(1).collect(),
@@ -246,23 +247,55 @@ impl Router {
     /// Forgets in all stores.
     pub async fn forget(&self, forget: &Forget) -> Result<Forgotten> {
         forget.check()?;
-        let slots: Vec<&Slot> = self.slots.iter().map(|slot| &**slot).collect();
-        Ok(union(each(&slots, |slot| slot.forget(forget).boxed()).await))
+        Ok(union(each(&self.writable(), |slot| slot.forget(forget).boxed()).await))
+    }
+
+    /// What a filter finds in any store.
+    pub async fn matching(&self, whose: &Whose, filter: &Object, now: i64) -> Forgotten {
+        union(each(&self.writable(), |slot| slot.matching(whose, filter, now).boxed()).await)
+    }
+
+    /// What keys name in any store, each an id or an entity's name.
+    pub async fn named(&self, whose: &Whose, keys: &[String], now: i64) -> Forgotten {
+        union(each(&self.writable(), |slot| slot.named(whose, keys, now).boxed()).await)
     }
 
     /// Expires in all stores that can tell what the policy asks about.
     pub async fn expire(&self, expire: &Expire) -> Result<Forgotten> {
         expire.check()?;
+        Ok(union(each(&self.telling(expire), |slot| slot.expire(expire).boxed()).await))
+    }
+
+    /// What an expiry would take in any store.
+    pub async fn expiring(&self, expire: &Expire) -> Result<Forgotten> {
+        expire.check()?;
+        Ok(union(each(&self.telling(expire), |slot| slot.expiring(expire).boxed()).await))
+    }
+
+    /// The stores that can tell what a policy asks about.
+    fn telling(&self, expire: &Expire) -> Vec<&Slot> {
         let tracking = expire.policy.no_recall_in_days.is_some();
-        let able = self
-            .able(|capabilities| !tracking || capabilities.contains(&Capability::RecallTracking));
-        Ok(union(each(&able, |slot| slot.expire(expire).boxed()).await))
+        let mut able = self.writable();
+        able.retain(|slot| {
+            !tracking || slot.store.capabilities().contains(&Capability::RecallTracking)
+        });
+        able
+    }
+
+    /// The stores in which anything may be changed.
+    fn writable(&self) -> Vec<&Slot> {
+        let mut slots = self.all();
+        slots.retain(|slot| !slot.terms().read_only);
+        slots
+    }
+
+    fn all(&self) -> Vec<&Slot> {
+        self.slots.iter().map(|slot| &**slot).collect()
     }
 
     /// Merges in all stores. What several of them merged counts once.
     pub async fn merge(&self, merge: &Merge) -> Result<(Merged, Vec<Report>)> {
-        let slots: Vec<&Slot> = self.slots.iter().map(|slot| &**slot).collect();
-        let done = each(&slots, |slot| slot.merge(merge).boxed()).await;
+        let done = each(&self.writable(), |slot| slot.merge(merge).boxed()).await;
         let mut all = Merged::default();
         for merged in done.iter().filter_map(|(_, merged)| merged.as_ref()) {
             all.survivor = all.survivor.or_else(|| merged.survivor.clone());
@@ -280,8 +313,7 @@ impl Router {
 
     /// How all stores are.
     pub async fn health(&self) -> RouterHealth {
-        let slots: Vec<&Slot> = self.slots.iter().map(|slot| &**slot).collect();
-        let done = each(&slots, |slot| slot.store.health()).await;
+        let done = each(&self.all(), |slot| slot.store.health()).await;
         let stores: Vec<_> = done
             .into_iter()
             .map(|(report, health)| match (health, report.error) {

@@ -96,6 +96,8 @@ pub struct Terms {
     pub key: Option<VerifyingKey>,
     /// How much it may fail before it is left alone.
     pub patience: Patience,
+    /// Whether it is only asked, and nothing in it is ever changed.
+    pub read_only: bool,
 }
 
 impl Default for Terms {
@@ -106,6 +108,7 @@ impl Default for Terms {
             ceiling: Sensitivity::default(),
             key: None,
             patience: Patience::default(),
+            read_only: false,
         }
     }
 }
@@ -391,7 +394,8 @@ impl Slot {
 
     /// Whether a memory was ever on its way to the store, and was not taken back since.
     pub async fn knows(&self, id: &str) -> Result<bool> {
-        Ok(self.mapping.get(&self.name, id).await?.is_some())
+        let kept = self.mapping.get(&self.name, id).await?;
+        Ok(kept.is_some_and(|kept| kept.agent.is_some()))
     }
 
     /// Takes back what was delivered. What never was is left alone, whatever the store has. Where

@@ -174,7 +174,7 @@ impl Stage<'_> {
     }
 
     fn expiring(&self, policy: Policy, action: Action) -> Expire {
-        Expire { whose: self.whose("alice"), policy, action, now: NOW }
+        Expire { whose: self.whose("alice"), policy, action, only: None, now: NOW }
     }
 
     async fn expire_nothing(&self) -> Outcome {
@@ -205,6 +205,7 @@ impl Stage<'_> {
             canonical: canonical.to_owned(),
             duplicates: duplicates.to_vec(),
             strategy,
+            only: None,
             now: NOW,
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::mapping::Kept;
-use crate::record::{Record, Type, Whose};
+use crate::record::{Object, Record, Type, Whose};
 use crate::slot::{Depth, Row, Slot};
 use crate::store::Capability;
 
@@ -40,6 +40,8 @@ pub struct Merge {
     pub duplicates: Vec<String>,
     /// How.
     pub strategy: Strategy,
+    /// Only among these ids, where some are named.
+    pub only: Option<BTreeSet<String>>,
     /// The time it is asked at.
     pub now: i64,
 }
@@ -88,6 +90,8 @@ pub struct Expire {
     pub policy: Policy,
     /// What happens to them.
     pub action: Action,
+    /// Only among these ids, where some are named.
+    pub only: Option<BTreeSet<String>>,
     /// The time it is asked at.
     pub now: i64,
 }
@@ -104,7 +108,8 @@ impl Expire {
     fn takes(&self, row: &Row) -> bool {
         let before = |days: u32| self.now.saturating_sub(i64::from(days) * DAY);
         let Policy { older_than_days, kind, confidence_below, no_recall_in_days } = self.policy;
-        older_than_days.is_none_or(|days| row.record.created_at <= before(days))
+        admitted(self.only.as_ref(), row)
+            && older_than_days.is_none_or(|days| row.record.created_at <= before(days))
             && kind.is_none_or(|kind| row.record.kind == kind)
             && confidence_below.is_none_or(|limit| row.record.confidence < limit)
             && no_recall_in_days
@@ -113,8 +118,13 @@ impl Expire {
 }
 
 impl Slot {
-    /// Takes what a policy describes, and returns the ids.
-    pub async fn expire(&self, expire: &Expire) -> Result<Vec<String>> {
+    /// The ids of what a policy describes; nothing happens to it.
+    pub async fn expiring(&self, expire: &Expire) -> Result<Vec<String>> {
+        let rows = self.taken(expire).await?;
+        Ok(rows.into_iter().map(|row| row.record.id).collect())
+    }
+
+    async fn taken(&self, expire: &Expire) -> Result<Vec<Row>> {
         expire.check()?;
         let tracks = self.store.capabilities().contains(&Capability::RecallTracking);
         if expire.policy.no_recall_in_days.is_some() && !tracks {
@@ -122,8 +132,13 @@ impl Slot {
             return Err(Error::Unsupported(what.into()));
         }
         let rows = self.rows(&expire.whose, expire.now).await?;
+        Ok(rows.into_iter().filter(|row| expire.takes(row)).collect())
+    }
+
+    /// Takes what a policy describes, and returns the ids.
+    pub async fn expire(&self, expire: &Expire) -> Result<Vec<String>> {
         let mut taken = Vec::new();
-        for row in rows.into_iter().filter(|row| expire.takes(row)) {
+        for row in self.taken(expire).await? {
             let id = row.record.id.clone();
             match expire.action {
                 Action::Forget => {
@@ -158,7 +173,8 @@ impl Slot {
         if merge.canonical.is_empty() || merge.duplicates.is_empty() {
             return Err(Error::invalid("duplicates", "both sides must be named"));
         }
-        let rows = self.rows(&merge.whose, merge.now).await?;
+        let mut rows = self.rows(&merge.whose, merge.now).await?;
+        rows.retain(|row| admitted(merge.only.as_ref(), row));
         let canonical = named(&rows, &merge.canonical);
         let mut duplicates: BTreeSet<usize> =
             merge.duplicates.iter().flat_map(|key| named(&rows, key)).collect();
@@ -198,14 +214,38 @@ impl Slot {
         Ok(Merged { survivor: Some(rows[survivor].record.id.clone()), absorbed })
     }
 
-    /// Writes another state of a row that may have been in the store before Yore came.
+    /// Writes another state of a row. One that nobody delivered is not kept track of afterwards
+    /// either: it stays what only this store has.
     async fn rewrite(&self, row: &Row, record: &Record) -> Result<()> {
-        if row.kept.place.is_none() {
-            let kept = Kept { place: Some(row.place.clone()), ..Kept::default() };
+        let stranger = row.kept.agent.is_none();
+        if stranger {
+            let kept = Kept { place: Some(row.place.clone()), ..row.kept.clone() };
             self.mapping.put(self.name(), &record.id, kept).await?;
         }
-        self.put(record).await.map(|_| ())
+        self.put(record).await?;
+        if stranger {
+            self.mapping.remove(self.name(), &record.id).await?;
+        }
+        Ok(())
     }
+
+    /// The ids that keys name, each an id or an entity's name.
+    pub async fn named(&self, whose: &Whose, keys: &[String], now: i64) -> Result<Vec<String>> {
+        let rows = self.rows(whose, now).await?;
+        let found: BTreeSet<usize> = keys.iter().flat_map(|key| named(&rows, key)).collect();
+        Ok(found.into_iter().map(|row| rows[row].record.id.clone()).collect())
+    }
+
+    /// The ids of what a filter finds.
+    pub async fn matching(&self, whose: &Whose, filter: &Object, now: i64) -> Result<Vec<String>> {
+        let rows = self.rows(whose, now).await?;
+        let found = rows.into_iter().filter(|row| crate::filter::passes(filter, &row.record));
+        Ok(found.map(|row| row.record.id).collect())
+    }
+}
+
+fn admitted(only: Option<&BTreeSet<String>>, row: &Row) -> bool {
+    only.is_none_or(|only| only.contains(&row.record.id))
 }
 
 /// The rows a key names: the one with that id, else those of that entity. Never a part of a name.

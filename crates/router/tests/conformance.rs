@@ -58,10 +58,8 @@ async fn mw_conformance_pgvector() {
     agents_find_their_own(again).await;
 }
 
-/// Something that speaks TLS in front of the PostgreSQL, which itself need not.
-async fn encrypting(dsn: &str) -> (u16, String) {
-    let target: tokio_postgres::Config = dsn.parse().unwrap();
-    let port = target.get_ports()[0];
+/// What speaks TLS as `localhost`, and the certificate that vouches for it.
+fn certified() -> (tokio_rustls::TlsAcceptor, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
@@ -73,7 +71,14 @@ async fn encrypting(dsn: &str) -> (u16, String) {
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], private)
         .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), certificate.pem())
+}
+
+/// Something that speaks TLS in front of the PostgreSQL, which itself need not.
+async fn encrypting(dsn: &str) -> (u16, String) {
+    let target: tokio_postgres::Config = dsn.parse().unwrap();
+    let port = target.get_ports()[0];
+    let (acceptor, certificate) = certified();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -91,7 +96,40 @@ async fn encrypting(dsn: &str) -> (u16, String) {
             });
         }
     });
-    (own, certificate.pem())
+    (own, certificate)
+}
+
+#[tokio::test]
+async fn a_server_is_believed_where_its_own_certificates_vouch_for_it() {
+    let (address, _) = fakes::mem0().await;
+    let (acceptor, certificate) = certified();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let mut client = acceptor.accept(client).await?;
+                let mut server = tokio::net::TcpStream::connect(address).await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ca.pem");
+    std::fs::write(&file, certificate).unwrap();
+    let mut config = yore_router::config::StoreConfig::new("far", "mem0://default");
+    config.base_url = Some(url);
+    let health = async |config: &yore_router::config::StoreConfig| {
+        let slot = config.slot(Arc::new(InMemory::default()), embedder()).unwrap();
+        slot.store().health().await
+    };
+    assert!(health(&config).await.is_err(), "nobody vouches for the certificate");
+    config.ca_file = Some(file);
+    assert_eq!(health(&config).await.unwrap().status, "ok");
+    config.ca_file = Some(directory.path().join("no such file"));
+    let refused = config.slot(Arc::new(InMemory::default()), embedder()).unwrap_err();
+    assert!(refused.to_string().contains("ca_file"), "{refused}");
 }
 
 #[tokio::test]
@@ -182,7 +220,11 @@ fn real(name: &str, variable: &str) -> Option<String> {
 async fn mw_conformance_mem0_server() {
     let Some(url) = real("mem0", "YORE_TEST_MEM0") else { return };
     let token = std::env::var("YORE_TEST_MEM0_KEY").ok().map(Secret::new);
-    passes("mem0", Arc::new(Mem0::new(Server::from(url).with_token(token), Edition::Server).unwrap())).await;
+    passes(
+        "mem0",
+        Arc::new(Mem0::new(Server::from(url).with_token(token), Edition::Server).unwrap()),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -230,7 +272,8 @@ async fn relations_lift(store: Arc<dyn MemoryStore>) {
 async fn the_mem0_adapter_against_its_documented_routes() {
     let (address, _) = fakes::mem0().await;
     let url = format!("http://{address}");
-    let store = Mem0::new(Server::from(url).with_token(Some(Secret::new("key"))), Edition::Server).unwrap();
+    let store =
+        Mem0::new(Server::from(url).with_token(Some(Secret::new("key"))), Edition::Server).unwrap();
     assert!(!format!("{store:?}").contains("key\""), "the key is not shown");
     passes("mem0", Arc::new(store)).await;
 }

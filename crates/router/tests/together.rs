@@ -66,6 +66,7 @@ async fn mw_031_mw_052_guards_stand_before_every_store() {
         whose: alice(),
         policy: yore_router::Policy::default(),
         action: yore_router::Action::Forget,
+        only: None,
         now: NOW,
     };
     assert!(matches!(router.expire(&expire).await, Err(Error::Invalid { path: "policy", .. })));
@@ -87,6 +88,7 @@ async fn mw_053_a_store_that_does_not_track_recalls_is_left_out_or_refuses() {
         whose: alice(),
         policy: yore_router::Policy { no_recall_in_days: Some(30), ..Default::default() },
         action: yore_router::Action::Forget,
+        only: None,
         now: NOW + 1,
     };
     let done = router.expire(&expire).await.unwrap();

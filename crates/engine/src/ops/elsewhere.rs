@@ -12,9 +12,33 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Session, Trace};
 
-/// What was forgotten in stores beside the vault.
+/// What is done to memories that only stores beside the vault have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// They are forgotten.
+    Forget(Depth),
+    /// Several become one.
+    Merge,
+    /// They expire by a policy.
+    Expire,
+}
+
+impl Elsewhere {
+    fn need(self) -> Need {
+        match self {
+            Self::Forget(Depth::Erase) => Need::one("stores.forget", Verb::Erase),
+            Self::Forget(Depth::Tombstone | Depth::Quarantine) => {
+                Need::one("stores.forget", Verb::Write)
+            }
+            Self::Merge => Need::one("stores.merge", Verb::Write),
+            Self::Expire => Need::one("stores.expire", Verb::Write),
+        }
+    }
+}
+
+/// What became of memories in stores beside the vault.
 #[derive(Clone, Debug, Default)]
-pub struct ForgottenElsewhere<T> {
+pub struct ChangedElsewhere<T> {
     /// What the caller is answered.
     pub answer: T,
     /// How many memories.
@@ -52,24 +76,30 @@ impl Engine {
         Ok(held)
     }
 
-    /// Forgets what only stores beside the vault have. The work is done where policy allows it,
+    /// Whether the caller may change what only stores beside the vault have.
+    pub async fn may_change_elsewhere(&self, call: &Call, change: Elsewhere) -> Result<bool> {
+        let session = self.enter_again(call, change.need()).await?;
+        Ok(elsewhere::change_elsewhere(&session.permit).is_ok())
+    }
+
+    /// Changes what only stores beside the vault have. The work is done where policy allows it,
     /// and the audit chain says that it was, or that it was refused.
-    pub async fn forget_elsewhere<T>(
+    pub async fn change_elsewhere<T>(
         &self,
         call: &Call,
-        depth: Depth,
-        work: impl Future<Output = Result<ForgottenElsewhere<T>>>,
+        change: Elsewhere,
+        work: impl Future<Output = Result<ChangedElsewhere<T>>>,
     ) -> Result<T> {
-        let verb = if depth == Depth::Erase { Verb::Erase } else { Verb::Write };
-        let session = self.enter(call, Need::one("stores.forget", verb)).await?;
-        let done = match elsewhere::forget_elsewhere(&session.permit) {
+        let session = self.enter(call, change.need()).await?;
+        let done = match elsewhere::change_elsewhere(&session.permit) {
             Ok(()) => work.await,
             Err(refused) => Err(refused),
         };
         match done {
             Err(error) => self.leave(call, &session, Err(error)).await,
-            Ok(ForgottenElsewhere { answer, count, memories }) => {
-                let trace = Trace::count(count).with("erase", depth == Depth::Erase);
+            Ok(ChangedElsewhere { answer, count, memories }) => {
+                let erase = change == Elsewhere::Forget(Depth::Erase);
+                let trace = Trace::count(count).with("erase", erase);
                 self.committed(call, &session, trace.touching(memories)).await?;
                 Ok(answer)
             }

@@ -1,18 +1,17 @@
 //! What the stores beside the vault make of a change in it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use yore_domain::Result;
 use yore_domain::class::Sensitivity;
-use yore_domain::{Error, Result};
-use yore_engine::{Call, ForgottenElsewhere};
-use yore_router::{Capability, Depth, Report, Slot, Whose};
+use yore_engine::Call;
+use yore_router::{Capability, Slot, Whose};
 
-use super::{Stores, kind, refused};
+use super::kind;
 use crate::map::{kind_of, type_of};
-use crate::wire::{Object, Remember, StoreCount};
+use crate::wire::{Forget, Remember, StoreCount};
 use crate::{Memorywire, STORE};
 
 /// How often it is looked whether a delivery has arrived.
@@ -36,7 +35,7 @@ impl Memorywire {
         let mut names = vec![STORE.to_owned()];
         let Some(stores) = self.beside(call).await? else { return Ok(names) };
         let id = [id.to_owned()];
-        let slots: Vec<&Arc<Slot>> = stores.router.slots().iter().filter(able).collect();
+        let slots: Vec<&Arc<Slot>> = stores.kept().filter(able).collect();
         let waiting: Vec<_> = slots.iter().map(|slot| until(slot, &id, true)).collect();
         let arrived = join_all(waiting).await;
         let those = slots.iter().zip(arrived).filter(|(_, arrived)| *arrived);
@@ -51,20 +50,17 @@ impl Memorywire {
         call: &Call,
         whose: Whose,
         gone: &[String],
-        asked: &[String],
-        depth: Depth,
+        request: &Forget,
     ) -> Result<(Vec<String>, Vec<StoreCount>)> {
         let Some(stores) = self.beside(call).await? else {
             return Ok((Vec::new(), Vec::new()));
         };
-        let asked: BTreeSet<&str> =
-            asked.iter().map(String::as_str).filter(|id| !gone.iter().any(|it| it == id)).collect();
-        let strange = self.strangers(call, stores, &whose.agent, &asked).await?;
-        let (forgotten, counts) = self.forget_there(call, stores, whose, strange, depth).await?;
-        let slots = stores.router.slots();
+        let strange = self.forgettable(call, stores, &whose, gone, request).await?;
+        let (forgotten, counts) = self.forget_there(call, stores, whose, strange, request).await?;
+        let slots: Vec<&Arc<Slot>> = stores.kept().collect();
         let waiting: Vec<_> = slots.iter().map(|slot| until(slot, gone, false)).collect();
         let left = join_all(waiting).await;
-        let row = |(slot, left): (&Arc<Slot>, bool)| {
+        let row = |(slot, left): (&&Arc<Slot>, bool)| {
             let report = counts.iter().find(|report| report.store == slot.name());
             let forgot = report.map_or(0, |report| report.count as u64);
             let error = report.and_then(|report| report.error.as_ref()).map(ToString::to_string);
@@ -77,37 +73,6 @@ impl Memorywire {
         };
         let rows = slots.iter().zip(left).map(row).collect();
         Ok((forgotten, rows))
-    }
-
-    /// Forgets what only the other stores have. Where the caller may not, nothing is forgotten,
-    /// and that is no failure: to the vault there is no such memory.
-    async fn forget_there(
-        &self,
-        call: &Call,
-        stores: &Stores,
-        whose: Whose,
-        ids: BTreeSet<String>,
-        depth: Depth,
-    ) -> Result<(Vec<String>, Vec<Report>)> {
-        if ids.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let (ids, now) = (ids.into_iter().collect(), self.engine.now().millis());
-        let forget = yore_router::Forget { whose, ids, filter: Object::new(), depth, now };
-        let work = async {
-            let done = stores.router.forget(&forget).await.map_err(refused)?;
-            let (count, ids) = (done.ids.len(), done.ids.iter());
-            let memories = ids.filter_map(|id| id.parse().ok()).collect();
-            Ok(ForgottenElsewhere { answer: (done.ids, done.stores), count, memories })
-        };
-        let how = match depth {
-            Depth::Tombstone => yore_domain::mutation::Depth::Tombstone,
-            Depth::Erase => yore_domain::mutation::Depth::Erase,
-        };
-        match self.engine.forget_elsewhere(call, how, work).await {
-            Err(Error::Forbidden { .. }) => Ok((Vec::new(), Vec::new())),
-            done => done,
-        }
     }
 }
 

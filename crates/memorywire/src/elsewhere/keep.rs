@@ -59,6 +59,7 @@ impl Memorywire {
                             "error": health.as_ref().err(),
                             "left_alone": slot.is_open(),
                             "weight": slot.terms().weight,
+                            "read_only": slot.terms().read_only,
                             "deadline_ms": slot.terms().deadline.as_millis() as u64,
                             "capabilities": capabilities,
                         })
@@ -67,9 +68,7 @@ impl Memorywire {
             }
             "repair" => {
                 let mut rows = Vec::new();
-                for (slot, delivery) in
-                    stores.router.slots().iter().zip(stores.deliveries(&self.engine))
-                {
+                for (slot, delivery) in stores.kept().zip(stores.deliveries(&self.engine)) {
                     if named.is_none_or(|name| name == slot.name()) {
                         let done = delivery.repair(QUIET).await;
                         rows.push(repaired(slot.name(), &done.map_err(|error| error.to_string())));

@@ -234,9 +234,7 @@ fn found(whose: &Whose, archive: &str, passage: &Value, score: f64) -> Result<Fo
     let content = text(passage, "text").or_else(|| text(passage, "content")).unwrap_or_default();
     let metadata = object(passage.get("metadata"));
     let created = text(passage, "created_at").or_else(|| text(passage, "timestamp"));
-    let record = record_in(&metadata, content).unwrap_or_else(|| Record {
-        metadata,
-        ..unexplained(whose, content, millis(created))
-    });
+    let record = record_in(&metadata, content)
+        .unwrap_or_else(|| Record { metadata, ..unexplained(whose, content, millis(created)) });
     Ok(Found::new(at, record, score))
 }

@@ -62,9 +62,8 @@ impl Encryption {
     pub(super) fn new(trust: &Trust) -> Result<Self> {
         let roots = match trust {
             Trust::System => system_roots(),
-            Trust::File(path) => roots_of(path).ok_or_else(|| {
-                Error::invalid("url", "sslrootcert is no file of certificates")
-            })?,
+            Trust::File(path) => roots_of(path)
+                .ok_or_else(|| Error::invalid("url", "sslrootcert is no file of certificates"))?,
         };
         Ok(Self(trusting(roots)))
     }
