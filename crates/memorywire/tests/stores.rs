@@ -403,14 +403,14 @@ async fn mw_042_a_merge_reaches_what_only_another_store_has() {
     assert_eq!(texts(&found), ["tea comes from Assam\ntea grows on hills"], "and is still found");
 
     let id = vault.fact("tea is drunk at four").await;
-    let mixed = json!({"canonical": id, "duplicates": ["tea"], "strategy": "merge_content"});
+    let mixed = json!({"canonical": id, "duplicates": ["leaves"], "strategy": "merge_content"});
     assert_eq!(
         vault.refused("merge", mixed).await.0,
         400,
         "no words come into the vault like this"
     );
     assert_eq!(copies(slot).await.len(), 2);
-    let merged = vault.ok("merge", json!({"canonical": id, "duplicates": ["tea"]})).await;
+    let merged = vault.ok("merge", json!({"canonical": id, "duplicates": ["leaves"]})).await;
     assert_eq!((&merged["canonical"], &merged["merged_count"]), (&json!(id), &json!(1)));
     let found = vault.ok("recall", json!({"query": "tea"})).await;
     assert_eq!(texts(&found), ["tea is drunk at four"]);
