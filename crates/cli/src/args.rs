@@ -184,6 +184,8 @@ pub(crate) enum Command {
     Restore(commands::restore::Args),
     /// Check keys, permissions, storage, audit chain and indexes
     Doctor(commands::doctor::Args),
+    /// Let browsers and programs of this machine trust the server's certificate
+    Trust(commands::trust::Args),
     /// Show and check the configuration
     Config(commands::config::Args),
     /// Write a completion script for a shell

@@ -43,6 +43,7 @@ pub(crate) mod serve;
 pub(crate) mod stores;
 pub(crate) mod sync;
 pub(crate) mod token;
+pub(crate) mod trust;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
@@ -96,6 +97,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Backup(args) => backup::run(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
         Command::Doctor(args) => doctor::run(app, args).await,
+        Command::Trust(args) => trust::run(app, &args),
         Command::Config(args) => config::run(app, args),
         Command::Connect(args) => connect::run(app, args),
         Command::Completions(args) => completions::run(args),

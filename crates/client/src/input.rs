@@ -254,6 +254,13 @@ inputs! {
         /// Which.
         grant: GrantId,
     }
+    /// A client certificate that shall stand for a grant.
+    BindCertificate {
+        /// Which grant.
+        grant: GrantId,
+        /// The SHA-256 of the certificate, as 64 hexadecimal digits.
+        certificate: String,
+    }
     /// A grant that shall hold longer.
     ExtendGrant {
         /// Which.

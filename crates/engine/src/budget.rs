@@ -1,4 +1,4 @@
-//! How much a caller may do in a minute. Owners are not counted; agents and strangers are.
+//! How much a caller may do in a minute, and how many messages it may send in an hour. Owners are not counted; agents and strangers are.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,6 @@ use crate::engine::Settings;
 
 /// Callers whose buckets are kept; full ones are dropped first.
 const CALLERS: usize = 10_000;
-const MINUTE: f64 = 60.0;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +21,17 @@ enum Meter {
     Reads,
     Writes,
     Recalls,
+    Messages,
+}
+
+impl Meter {
+    /// In how many seconds a bucket fills.
+    const fn seconds(self) -> f64 {
+        match self {
+            Self::Reads | Self::Writes | Self::Recalls => 60.0,
+            Self::Messages => 3600.0,
+        }
+    }
 }
 
 /// An agent has one bucket, however many grants it holds.
@@ -68,27 +78,52 @@ impl Budgets {
         Ok(())
     }
 
+    /// Whether a sender may send another message; says when to come back if not.
+    pub(crate) fn may_send(
+        &self,
+        settings: &Settings,
+        vault: VaultId,
+        sender: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let key = (vault, Some(sender.to_owned()), Meter::Messages);
+        self.draw(key, settings.messages_per_hour, now, 0.0)
+    }
+
+    /// Counts a message that was taken in.
+    pub(crate) fn sent(&self, settings: &Settings, vault: VaultId, sender: &str, now: Timestamp) {
+        let key = (vault, Some(sender.to_owned()), Meter::Messages);
+        // It was asked before; of two that came at once both are taken.
+        let _ = self.take(key, settings.messages_per_hour, now);
+    }
+
     fn take(&self, key: Key, most: Option<u32>, now: Timestamp) -> Result<()> {
+        self.draw(key, most, now, 1.0)
+    }
+
+    fn draw(&self, key: Key, most: Option<u32>, now: Timestamp, drawn: f64) -> Result<()> {
         let Some(most) = most.map(f64::from) else { return Ok(()) };
+        let period = key.2.seconds();
         let mut buckets = self.0.lock();
         if buckets.len() >= CALLERS {
-            buckets.retain(|_, bucket| bucket.refilled(most, now) < most);
+            buckets
+                .retain(|(_, _, meter), bucket| bucket.refilled(most, meter.seconds(), now) < most);
         }
         let bucket = buckets.entry(key).or_insert(Bucket { left: most, at: now });
-        let left = bucket.refilled(most, now);
+        let left = bucket.refilled(most, period, now);
         if left < 1.0 {
-            let wait = if most > 0.0 { (1.0 - left) * MINUTE / most } else { MINUTE };
+            let wait = if most > 0.0 { (1.0 - left) * period / most } else { period };
             return Err(Error::RateLimited { retry_after: Duration::from_secs_f64(wait) });
         }
-        *bucket = Bucket { left: left - 1.0, at: now };
+        *bucket = Bucket { left: left - drawn, at: now };
         Ok(())
     }
 }
 
 impl Bucket {
-    fn refilled(&self, most: f64, now: Timestamp) -> f64 {
+    fn refilled(&self, most: f64, period: f64, now: Timestamp) -> f64 {
         let seconds = self.at.days_until(now) * 86_400.0;
-        (self.left + seconds * most / MINUTE).min(most)
+        (self.left + seconds * most / period).min(most)
     }
 }
 

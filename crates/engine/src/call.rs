@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use futures::future::BoxFuture;
+use yore_canon::encode;
 use yore_canon::key::VerifyingKey;
 use yore_domain::grant::Grant;
-use yore_domain::{GrantId, VaultId};
+use yore_domain::{Error, GrantId, Result, VaultId};
 use zeroize::Zeroizing;
 
 /// A secret text: never printed, wiped when dropped.
@@ -50,6 +52,8 @@ pub struct Credentials {
     pub bearer: Option<Secret>,
     /// Signed claims, translated by the protocol into the one grant.
     pub claims: Vec<Claims>,
+    /// The certificate whose key the other end of the connection holds.
+    pub certificate: Option<Thumbprint>,
     /// Grants that whoever holds the master key takes up for their agents, beside the proof.
     pub taken_up: Vec<GrantId>,
     /// What could not be read as a credential; its presence refuses the call.
@@ -61,6 +65,25 @@ impl Credentials {
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.claims.iter().find_map(|claims| claims.subject.as_deref())
+    }
+}
+
+/// The SHA-256 of a certificate, whose key was shown to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thumbprint(pub [u8; 32]);
+
+impl Thumbprint {
+    /// Reads it as it is written: 64 hexadecimal digits, with colons or without.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || Error::invalid("certificate", "must be the SHA-256 of one, as 64 digits");
+        let digits: String = text.chars().filter(|digit| *digit != ':').collect();
+        let bytes = encode::from_hex(&digits.to_ascii_lowercase()).map_err(|_| wrong())?;
+        bytes.try_into().map(Self).map_err(|_| wrong())
+    }
+
+    /// What is kept of it where tokens are kept. No token has such a hash.
+    pub(crate) fn kept(&self) -> String {
+        format!("x5t#S256:{}", encode::hex(&self.0))
     }
 }
 
@@ -89,6 +112,8 @@ pub enum Proof {
         /// The signature.
         signature: Vec<u8>,
     },
+    /// A signature by a key that an authorisation server publishes.
+    Published(Published),
     /// A MAC under the secret that the operator shares with an issuer, if there is one.
     Shared {
         /// The bytes it covers.
@@ -96,6 +121,28 @@ pub enum Proof {
         /// HMAC-SHA-256 of them.
         tag: Vec<u8>,
     },
+}
+
+/// A signature by one of the keys that an authorisation server publishes.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The algorithm, by its name in JOSE.
+    pub algorithm: String,
+    /// Which of its keys, when it says.
+    pub key: Option<String>,
+    /// The signed bytes.
+    pub message: Vec<u8>,
+    /// The signature.
+    pub signature: Vec<u8>,
+}
+
+/// Authorisation servers elsewhere whose tokens count here.
+pub trait Issuers: fmt::Debug + Send + Sync {
+    /// Reads a token of one of them, without believing it; `None` when it is of no such server.
+    fn read(&self, token: &str, shown: Option<Thumbprint>) -> Option<Result<Claims, &'static str>>;
+
+    /// Whether a signature is by a key that a server publishes.
+    fn vouch<'a>(&'a self, issuer: &'a str, proof: &'a Published) -> BoxFuture<'a, bool>;
 }
 
 /// One operation's surroundings.

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::ask::Questions;
 use crate::background::Work;
 use crate::budget::Budgets;
-use crate::call::Secret;
+use crate::call::{Issuers, Secret};
 use crate::clock::Clock;
 use crate::ops::consolidate::Consolidating;
 
@@ -40,6 +40,8 @@ pub struct Settings {
     /// A secret shared with an issuer whose claims carry a MAC instead of a signature. Absent
     /// means that no such claims are taken.
     pub shared_secret: Option<Secret>,
+    /// Authorisation servers elsewhere whose tokens count.
+    pub published: Option<Arc<dyn Issuers>>,
     /// What is done about secrets and personal data in what is written.
     pub care: Care,
     /// The server's own DID.
@@ -50,6 +52,8 @@ pub struct Settings {
     pub writes_per_minute: Option<u32>,
     /// Recalls a minute that each agent may make, besides the limit on reads.
     pub recalls_per_minute: Option<u32>,
+    /// Messages an hour that each sender may send.
+    pub messages_per_hour: Option<u32>,
     /// How short-term memory becomes long-term.
     pub consolidation: Consolidating,
 }
@@ -62,11 +66,13 @@ impl Default for Settings {
             audiences: Vec::new(),
             issuers: Vec::new(),
             shared_secret: None,
+            published: None,
             care: Care::Off,
             did: String::new(),
             reads_per_minute: None,
             writes_per_minute: None,
             recalls_per_minute: None,
+            messages_per_hour: None,
             consolidation: Consolidating::default(),
         }
     }

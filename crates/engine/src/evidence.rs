@@ -89,6 +89,16 @@ impl Engine {
         }
         let open = snapshot.setting("public_reads").await?;
         let public_reads = open.and_then(|value| value.as_bool()).unwrap_or(false);
+        if let Some(certificate) = &call.credentials.certificate {
+            match kept(&*snapshot, &certificate.kept()).await? {
+                known @ Presented::Token { token: Some(_), .. } => presented.push(known),
+                // Browsers and proxies show certificates that were never meant for us.
+                _ if public_reads || !presented.is_empty() => {}
+                _ => presented.push(Presented::Unreadable {
+                    reason: "the client certificate stands for no grant of this vault",
+                }),
+            }
+        }
         Ok(Evidence { vault, presented, public_reads })
     }
 
@@ -232,6 +242,13 @@ impl Engine {
                         .is_ok_and(|signature| key.verify(message, &signature).is_ok());
                 (signature, false)
             }
+            Proof::Published(published) => {
+                let vouched = match &settings.published {
+                    Some(issuers) => issuers.vouch(&grant.issuer, published).await,
+                    None => false,
+                };
+                (vouched, true)
+            }
             Proof::Shared { message, tag } => {
                 let secret = settings.shared_secret.as_ref();
                 let matches = secret.is_some_and(|secret| {
@@ -309,8 +326,12 @@ impl Engine {
 
 /// Whether nothing at all is presented.
 fn is_silent(call: &Call) -> bool {
-    let Credentials { bearer, claims, taken_up, unreadable } = &call.credentials;
-    bearer.is_none() && claims.is_empty() && taken_up.is_empty() && unreadable.is_none()
+    let Credentials { bearer, claims, certificate, taken_up, unreadable } = &call.credentials;
+    bearer.is_none()
+        && claims.is_empty()
+        && certificate.is_none()
+        && taken_up.is_empty()
+        && unreadable.is_none()
 }
 
 /// What is said of a credential that opens another vault than the one that is asked for.
@@ -402,7 +423,12 @@ fn may_create(proof: &Presented) -> bool {
 }
 
 async fn stored(snapshot: &dyn Snapshot, secret: &Secret) -> Result<Presented> {
-    let token = snapshot.token(&token::digest(secret)).await?.map(Box::new);
+    kept(snapshot, &token::digest(secret)).await
+}
+
+/// What is known of a credential by what is kept of it.
+async fn kept(snapshot: &dyn Snapshot, hash: &str) -> Result<Presented> {
+    let token = snapshot.token(hash).await?.map(Box::new);
     let grant = match token.as_ref().map(|token| &token.bearer) {
         Some(Bearer::Grant(id)) => snapshot.grant(*id).await?.map(Box::new),
         Some(Bearer::Owner | Bearer::Service(_) | Bearer::Admin(_)) | None => None,

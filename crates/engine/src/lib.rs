@@ -30,7 +30,9 @@ pub mod token;
 pub use audit_copy::{Checker, CopyReport, Line, Sealed};
 pub use background::Background;
 pub use background::notify::{Answered, Notice, Post};
-pub use call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
+pub use call::{
+    Call, Claims, Credentials, Issuers, Proof, Published, Secret, Thumbprint, VaultRef,
+};
 pub use clock::{Clock, FixedClock};
 pub use engine::{DEFAULT_OWNER, Engine, Parts, Settings};
 pub use feed::Event;

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod batch;
 pub mod begin;
 pub mod case;
+mod certificates;
 pub mod chain;
 pub mod changes;
 pub mod consolidate;

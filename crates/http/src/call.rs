@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderName};
 use yore_client::api;
 use yore_domain::{Error, Result};
 use yore_engine::dialect::{Presented, Registry};
-use yore_engine::{Call, Credentials, Secret, VaultRef};
+use yore_engine::{Call, Claims, Credentials, Secret, Thumbprint, VaultRef};
 
 use crate::peer::{Peer, RequestId};
 use crate::surface::Surface;
@@ -22,8 +22,13 @@ impl Surface {
             None => VaultRef::Default,
             Some(text) => text.parse().map_or_else(|_| VaultRef::Owner(text.into()), VaultRef::Id),
         };
+        let shown = parts.extensions.get::<Thumbprint>().copied();
+        let mut credentials = credentials(&self.registry, &parts.headers, |token| {
+            self.engine.settings().published.as_ref()?.read(token, shown)
+        });
+        credentials.certificate = shown;
         Ok(Call {
-            credentials: credentials(&self.registry, &parts.headers),
+            credentials,
             vault,
             protocol,
             request: parts.extensions.get::<RequestId>().map(|id| id.0.clone()),
@@ -34,8 +39,12 @@ impl Surface {
 }
 
 /// All that is presented. A credential in a header of its own narrows the bearer token's.
-fn credentials(registry: &Registry, headers: &HeaderMap) -> Credentials {
-    let mut all = bearer(registry, headers);
+fn credentials(
+    registry: &Registry,
+    headers: &HeaderMap,
+    published: impl Fn(&str) -> Option<Result<Claims, &'static str>>,
+) -> Credentials {
+    let mut all = bearer(registry, headers, published);
     for (name, dialect) in registry.headers() {
         let mut lines = headers.get_all(HeaderName::from_static(name)).iter();
         let Some(line) = lines.next() else { continue };
@@ -49,7 +58,11 @@ fn credentials(registry: &Registry, headers: &HeaderMap) -> Credentials {
     all
 }
 
-fn bearer(registry: &Registry, headers: &HeaderMap) -> Credentials {
+fn bearer(
+    registry: &Registry,
+    headers: &HeaderMap,
+    published: impl Fn(&str) -> Option<Result<Claims, &'static str>>,
+) -> Credentials {
     let unreadable = |reason| Credentials { unreadable: Some(reason), ..Credentials::default() };
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Credentials::default() };
@@ -57,15 +70,21 @@ fn bearer(registry: &Registry, headers: &HeaderMap) -> Credentials {
         line.to_str().ok().and_then(|line| line.split_once(' ')).and_then(|(scheme, token)| {
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-    match (token, lines.next()) {
-        (Some(token), None) if !token.is_empty() => match registry.credential(token) {
-            None => Credentials { bearer: Some(Secret::new(token)), ..Credentials::default() },
-            Some(Presented::Claims(claims)) => {
-                Credentials { claims: vec![*claims], ..Credentials::default() }
-            }
-            Some(Presented::Unreadable(reason)) => unreadable(reason),
-        },
-        _ => unreadable("the authorization header is not one bearer token"),
+    let one = token.filter(|token| !token.is_empty() && lines.next().is_none());
+    let Some(token) = one else {
+        return unreadable("the authorization header is not one bearer token");
+    };
+    let signed = match published(token) {
+        Some(Ok(claims)) => Some(Presented::Claims(Box::new(claims))),
+        Some(Err(reason)) => Some(Presented::Unreadable(reason)),
+        None => registry.credential(token),
+    };
+    match signed {
+        None => Credentials { bearer: Some(Secret::new(token)), ..Credentials::default() },
+        Some(Presented::Claims(claims)) => {
+            Credentials { claims: vec![*claims], ..Credentials::default() }
+        }
+        Some(Presented::Unreadable(reason)) => unreadable(reason),
     }
 }
 
@@ -93,7 +112,7 @@ mod tests {
             for line in lines {
                 headers.append(AUTHORIZATION, line.parse().unwrap());
             }
-            credentials(&Registry::default(), &headers)
+            credentials(&Registry::default(), &headers, |_| None)
         };
         assert!(read(&[]).bearer.is_none() && read(&[]).unreadable.is_none());
         for line in ["Bearer x", "bearer  x", "BEARER x "] {

@@ -88,7 +88,7 @@ impl App {
             Box::new((*oamp).clone()),
             Box::new((*memorywire).clone()),
         ]));
-        let fetch = Arc::new(yore_uamp::Web::new(config.uamp.private_hosts.clone()));
+        let fetch = crate::fetch::fetching(&config);
         let options = config.uamp.options();
         let uamp = Uamp::new(engine.clone(), Arc::clone(&registry), options, fetch);
         Self(Arc::new(Inner {

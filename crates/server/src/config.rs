@@ -5,6 +5,7 @@
 
 mod layer;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ pub struct Listen {
     pub http: Bind,
     /// TLS 1.3, or `off`. Default: `127.0.0.1:7443`.
     pub https: Bind,
-    /// Whether HTTP/3 is spoken at the address of TLS, too. Default: no.
+    /// Whether HTTP/3 is spoken at the address of TLS, too. Default: yes.
     pub http3: bool,
     /// Whether to serve `run/yore.sock` in the data directory. Default: yes.
     pub socket: bool,
@@ -112,6 +113,11 @@ pub struct Tls {
     /// A PEM file with its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+    /// PEM files with the authorities that sign the certificates of clients. Without any, every
+    /// certificate is looked at that was registered by its fingerprint (`yore grant certificate`);
+    /// with a server's certificate of your own none is asked for then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub client_authorities: Vec<PathBuf>,
 }
 
 /// What concerns memorywire alone.
@@ -175,11 +181,21 @@ pub struct Uamp {
     pub odd_ids: bool,
     /// Hosts whose DID documents may be fetched from private addresses.
     pub private_hosts: Vec<String>,
+    /// Files with the documents of DIDs on the web, which are then never fetched.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub documents: BTreeMap<String, PathBuf>,
+    /// Seconds that a message's time may lie from now. Default: 300.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance_seconds: Option<u64>,
+    /// Messages an hour that each sender may send. Default: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages_per_hour: Option<u32>,
 }
 
 impl Uamp {
     /// How the protocol is to be spoken.
     pub(crate) fn options(&self) -> yore_uamp::Options {
+        let usual = yore_uamp::Options::default();
         yore_uamp::Options {
             ids: if self.odd_ids { yore_uamp::Ids::Any } else { yore_uamp::Ids::Uuids },
             clear_text: match self.insecure_loopback {
@@ -187,7 +203,8 @@ impl Uamp {
                 false => yore_uamp::ClearText::Refused,
             },
             url: self.url.clone(),
-            ..yore_uamp::Options::default()
+            tolerance: self.tolerance_seconds.map_or(usual.tolerance, Span::seconds),
+            ..usual
         }
     }
 }
@@ -289,6 +306,9 @@ pub struct Trust {
     pub issuers: Vec<String>,
     /// Names by which signed tokens may address this server, such as its URL.
     pub audiences: Vec<String>,
+    /// Authorisation servers whose access tokens count (OAuth 2.1).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub oauth: Vec<crate::oauth::Issuer>,
 }
 
 /// The Universal Memory Protocol.
@@ -424,7 +444,7 @@ impl Default for Listen {
         Self {
             http: Bind::loopback(7070),
             https: Bind::loopback(7443),
-            http3: false,
+            http3: true,
             socket: true,
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -567,6 +587,22 @@ impl Config {
         for issuer in self.trust.did.iter().chain(&self.trust.issuers) {
             if issuer.parse::<Did>().is_err() {
                 return Err(Error::Config(format!("trust: {issuer} is not a DID")));
+            }
+        }
+        for oauth in &self.trust.oauth {
+            let clear = oauth.jwks.as_ref().is_some_and(|keys| keys.starts_with("http://"));
+            if !oauth.issuer.starts_with("https://") || clear {
+                let reason = "trust.oauth: issuer and jwks are https addresses";
+                return Err(Error::Config(reason.into()));
+            }
+            if oauth.audience.is_none() && self.trust.audiences.is_empty() {
+                let reason = "trust.oauth: an audience is needed here or in trust.audiences";
+                return Err(Error::Config(reason.into()));
+            }
+        }
+        for did in self.uamp.documents.keys() {
+            if did.parse::<Did>().ok().and_then(|did| did.web_url().ok()).is_none() {
+                return Err(Error::Config(format!("uamp.documents: {did} is not a did:web")));
             }
         }
         self.publish.exports()?;

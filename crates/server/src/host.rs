@@ -5,12 +5,14 @@ mod idle;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use yore_client::Credential;
-use yore_engine::{Background, Call, Clock, Engine, Parts, Secret, Settings, TokenKind, token};
+use yore_engine::{
+    Background, Call, Clock, Engine, Issuers, Parts, Secret, Settings, TokenKind, token,
+};
 use yore_memorywire::Stores;
 use yore_store_postgres::PostgresStore;
 use yore_store_sqlite::{Error as StoreError, MasterKey, Options, SqliteStore};
@@ -24,6 +26,7 @@ use crate::config::{Bind, Config};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::listen::{Acceptor, Listeners};
+use crate::oauth::Known;
 use crate::stores;
 use crate::tls::Identity;
 
@@ -32,6 +35,8 @@ pub use idle::Idle;
 
 /// How often the certificate is looked at.
 const CERTIFICATE_CHECK: Duration = Duration::from_secs(12 * 3600);
+/// How often it is looked whether somebody else replaced the certificate.
+const CERTIFICATE_LOOK: Duration = Duration::from_secs(5);
 
 /// How long a server waits for commands to leave the directory, and how often it looks.
 const TURNS: Duration = Duration::from_secs(30);
@@ -113,6 +118,8 @@ impl Host {
             issuers: config.trust.issuers.clone(),
             did: config.trust.did.clone().unwrap_or_default(),
             shared_secret: config.oamp.shared_secret()?,
+            published: published(&config),
+            messages_per_hour: config.uamp.messages_per_hour,
         };
         let proof = Zeroizing::new(**local_key);
         let engine = vaults.engine(clock.clone(), proof, settings);
@@ -264,10 +271,19 @@ impl Host {
     fn renew(&self, identity: Arc<Identity>) -> tokio::task::JoinHandle<()> {
         let clock = Arc::clone(&self.clock);
         tokio::spawn(async move {
+            let mut checked = Instant::now();
             loop {
-                tokio::time::sleep(CERTIFICATE_CHECK).await;
+                tokio::time::sleep(CERTIFICATE_LOOK).await;
+                let due = checked.elapsed() >= CERTIFICATE_CHECK;
+                if due {
+                    checked = Instant::now();
+                }
                 let (identity, now) = (Arc::clone(&identity), clock.now());
-                match tokio::task::spawn_blocking(move || identity.refresh(now)).await {
+                let look = move || match identity.changed() || due {
+                    true => identity.refresh(now),
+                    false => Ok(()),
+                };
+                match tokio::task::spawn_blocking(look).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::error!(%error, "the certificate was not renewed"),
                     Err(error) => tracing::error!(%error, "the certificate was not renewed"),
@@ -288,6 +304,13 @@ impl Host {
         drop(claim);
         Ok(closed?)
     }
+}
+
+/// The authorisation servers whose tokens count, when there are any.
+fn published(config: &Config) -> Option<Arc<dyn Issuers>> {
+    let issuers = config.trust.oauth.clone();
+    let fetch = crate::fetch::fetching(config);
+    (!issuers.is_empty()).then(|| Arc::new(Known::new(issuers, fetch)) as Arc<dyn Issuers>)
 }
 
 /// Where vaults lie.

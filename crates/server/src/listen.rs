@@ -14,6 +14,7 @@ use hyper::header::{ALT_SVC, HeaderValue};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 #[cfg(unix)]
@@ -23,6 +24,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+use yore_canon::hash::Sha256;
+use yore_engine::Thumbprint;
 use yore_http::{Peer, Way};
 
 use crate::config::{Bind, Config, Limits};
@@ -262,12 +265,13 @@ impl Acceptor {
                 let address = Some(address);
                 let Some(tls) = tls else {
                     let peer = Peer { way: Way::Plain, address };
-                    return this.speak(stream, peer, watcher).await;
+                    return this.speak(stream, peer, None, watcher).await;
                 };
                 match tokio::time::timeout(this.handshake, tls.accept(stream)).await {
                     Ok(Ok(stream)) => {
                         let peer = Peer { way: Way::Tls, address };
-                        this.speak(stream, peer, watcher).await;
+                        let shown = thumbprint(stream.get_ref().1.peer_certificates());
+                        this.speak(stream, peer, shown, watcher).await;
                     }
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                     Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -314,7 +318,7 @@ impl Acceptor {
                     let (this, watcher) = (Arc::clone(&self), graceful.watcher());
                     self.spawn(slot, async move {
                         let peer = Peer { way: Way::Socket, address: None };
-                        this.speak(stream, peer, watcher).await;
+                        this.speak(stream, peer, None, watcher).await;
                     });
                 }
                 Err(error) => refused(&error).await,
@@ -347,7 +351,7 @@ impl Acceptor {
         });
     }
 
-    async fn speak<S>(&self, stream: S, peer: Peer, watcher: Watcher)
+    async fn speak<S>(&self, stream: S, peer: Peer, shown: Option<Thumbprint>, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -357,6 +361,9 @@ impl Acceptor {
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             arrived.notify_one();
             request.extensions_mut().insert(peer);
+            if let Some(shown) = shown {
+                request.extensions_mut().insert(shown);
+            }
             let (router, elsewhere) = (router.clone(), elsewhere.clone());
             async move {
                 let mut response = router.oneshot(request).await?;
@@ -376,6 +383,12 @@ impl Acceptor {
             () = silence(&first, self.head) => tracing::debug!("a connection asked for nothing"),
         }
     }
+}
+
+/// The fingerprint of the certificate that the other end showed and whose key it holds.
+fn thumbprint(shown: Option<&[CertificateDer<'_>]>) -> Option<Thumbprint> {
+    let certificate = shown?.first()?;
+    Some(Thumbprint(*Sha256::of(certificate).as_bytes()))
 }
 
 /// Ends when no request came in time, and never once one has. Only the first has to be waited

@@ -18,7 +18,7 @@ use yore_client::api::{self, Endpoint};
 use yore_client::{input, openapi};
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, Result};
-use yore_engine::{Call, DryRun, Engine, Peer};
+use yore_engine::{Call, DryRun, Engine, Peer, Thumbprint};
 use yore_http::{Peer as Connected, Way};
 use yore_oamp::Oamp;
 use yore_uamp::Uamp;
@@ -83,7 +83,7 @@ pub(crate) fn routes() -> Router<App> {
         EraseConversation EraseMessage EraseRest Import KnownImports Propose Whoami Export
         IssueGrant IssueCapability
         PublicReads
-        Grants ShowGrant ExtendGrant WidenGrant SignGrant RevokeGrant IssueToken Tokens RevokeToken
+        Grants ShowGrant ExtendGrant WidenGrant SignGrant BindCertificate RevokeGrant IssueToken Tokens RevokeToken
         Holds ShowHold Decide DecideAll Rules PutRule RemoveRule SwitchRule Learning Learn
         Audit VerifyAudit SealAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob
         CancelJob
@@ -233,6 +233,9 @@ serve! {
     }
     WidenGrant(engine, call, input::WidenGrant { grant, extension }) {
         engine.widen_grant(call, grant, extension)
+    }
+    BindCertificate(engine, call, input::BindCertificate { grant, certificate }) {
+        async move { engine.bind_certificate(call, grant, Thumbprint::parse(&certificate)?).await }
     }
     RevokeGrant(engine, call, input::OneGrant { grant }) { engine.revoke_grant(call, grant) }
     IssueToken(engine, call, input::IssueToken { kind, ttl, note }) {

@@ -85,3 +85,14 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
         Ok(()) | Err(_) => Ok(()),
     }
 }
+
+/// Writes a secret into a file that must not be there yet, readable by its owner alone.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(Error::file(path))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Error::file(path))
+}

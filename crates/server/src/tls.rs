@@ -2,22 +2,29 @@
 //!
 //! The authority lives ten years and its certificate is what clients trust; the server's own
 //! certificate lives ninety days and is replaced, without a restart, thirty days before its end
-//! or when the names it must carry change.
+//! or when the names it must carry change. Certificates of the operator's are read again when
+//! their files change, so that whatever renews them (ACME) needs to tell nobody.
 
 mod issue;
+mod shown;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use yore_canon::hash::Sha256;
 use yore_domain::Timestamp;
 
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::error::{Error, Result};
 
@@ -26,6 +33,11 @@ use crate::error::{Error, Result};
 pub(crate) struct Identity {
     source: Source,
     current: Arc<Current>,
+    provider: Arc<CryptoProvider>,
+    /// Who looks at the certificates of clients.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    /// When the operator's files were written, as far as is known.
+    seen: Mutex<Option<[Option<SystemTime>; 2]>>,
 }
 
 #[derive(Debug)]
@@ -58,13 +70,33 @@ impl Identity {
             _ => Source::Local { place: config.data.join("tls"), names: names(config) },
         };
         let key = source.load(now)?;
-        Ok(Self { source, current: Arc::new(Current(RwLock::new(Arc::new(key)))) })
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let current = Arc::new(Current(RwLock::new(Arc::new(key))));
+        let seen = Mutex::new(None);
+        let mut identity = Self { source, current, provider, clients: None, seen };
+        // What is loaded now is what is there now.
+        identity.changed();
+        let authorities = &config.tls.client_authorities;
+        let local = identity.authority();
+        identity.clients = shown::verifier(authorities, local.as_deref(), &identity.provider)?;
+        Ok(identity)
     }
 
-    /// Loads the certificate again, replacing it where it nears its end. Blocks.
+    /// Loads the certificate again, replacing it where it nears its end. One that cannot be used
+    /// leaves the one before in its place. Blocks.
     pub(crate) fn refresh(&self, now: Timestamp) -> Result<()> {
         *self.current.0.write() = Arc::new(self.source.load(now)?);
         Ok(())
+    }
+
+    /// Whether the operator's files were changed since this was asked last. Blocks.
+    pub(crate) fn changed(&self) -> bool {
+        let Source::Files { certificate, key } = &self.source else { return false };
+        let now = [certificate, key].map(|path| path.metadata().and_then(|at| at.modified()).ok());
+        let mut seen = self.seen.lock();
+        let changed = seen.is_some_and(|seen| seen != now);
+        *seen = Some(now);
+        changed
     }
 
     /// The file clients may trust, when the authority is ours.
@@ -76,16 +108,40 @@ impl Identity {
     }
 
     pub(crate) fn config(&self) -> ServerConfig {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let resolver: Arc<dyn ResolvesServerCert> = Arc::<Current>::clone(&self.current);
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&rustls::version::TLS13])
-            .expect("invariant: the provider speaks TLS 1.3")
-            .with_no_client_auth()
-            .with_cert_resolver(resolver);
+            .expect("invariant: the provider speaks TLS 1.3");
+        let builder = match &self.clients {
+            Some(clients) => builder.with_client_cert_verifier(Arc::clone(clients)),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         config
     }
+}
+
+/// The file with the server's own authority, which is made when there is none.
+pub fn authority(config: &Config) -> Result<PathBuf> {
+    let place = config.data.join("tls");
+    let now = yore_engine::Clock::now(&SystemClock::default());
+    issue::ensure(&place, &names(config), now)?;
+    Ok(place.join("ca.pem"))
+}
+
+/// A certificate for a client with its key, as one PEM text, signed by the server's own authority.
+pub fn client_certificate(config: &Config, name: &str) -> Result<String> {
+    let authority = authority(config)?;
+    let now = yore_engine::Clock::now(&SystemClock::default());
+    issue::client(&authority, name, now)
+}
+
+/// The SHA-256 of the first certificate in a file, as hexadecimal digits.
+pub fn fingerprint(file: &Path) -> Result<String> {
+    let wrong = |error: &dyn fmt::Display| Error::Tls(format!("{}: {error}", file.display()));
+    let certificate = CertificateDer::from_pem_file(file).map_err(|error| wrong(&error))?;
+    Ok(Sha256::of(certificate).to_hex())
 }
 
 impl Source {

@@ -20,13 +20,17 @@ impl Core {
         let mut types: Vec<String> =
             ["text/plain", "text/markdown", "application/json"].map(str::to_owned).to_vec();
         types.extend(typed);
+        let mut limits = json!({ "max_body_kb": self.options.largest / 1024 });
+        if let Some(messages) = self.engine.settings().messages_per_hour {
+            limits["rate_lph"] = messages.into();
+        }
         json!({
             "agent": "uamp/1.0",
             "description": "User-owned memory server",
             "intents": Intent::ALL.map(Intent::as_str),
             "body_types": types,
-            "auth": ["oauth2"],
-            "limits": { "max_body_kb": self.options.largest / 1024 },
+            "auth": ["oauth2", "mtls"],
+            "limits": limits,
         })
     }
 

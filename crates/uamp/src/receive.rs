@@ -58,6 +58,7 @@ impl Uamp {
         let core = &self.0;
         if call.credentials.bearer.is_none()
             && call.credentials.claims.is_empty()
+            && call.credentials.certificate.is_none()
             && call.credentials.unreadable.is_none()
         {
             return Err(Refusal::new(Code::Unauthenticated, "no credential was presented"));

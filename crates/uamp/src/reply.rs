@@ -6,6 +6,7 @@ use yore_canon::json::Object;
 use yore_canon::jws::{self, Unsigned};
 use yore_canon::key::Algorithm;
 use yore_canon::{did, jcs};
+use yore_domain::stream::Letter;
 use yore_domain::{MessageId, Result};
 use yore_engine::{Call, Putting, Spoken};
 
@@ -13,6 +14,7 @@ use crate::delta::stamp;
 use crate::envelope::Rejected;
 use crate::intent::Intent;
 use crate::receive::{Receipt, inbox_key};
+use crate::refusal::Code;
 use crate::{Core, NAME, Uamp};
 
 /// What an envelope of ours says.
@@ -45,6 +47,44 @@ impl Uamp {
         core.engine.put_letter(call, put).await?;
         core.hub.moved(&inbox_key(to));
         Ok(format!("urn:uuid:{id}"))
+    }
+}
+
+impl Uamp {
+    /// Tells a sender of letters that lapsed before anybody fetched them, each once.
+    pub(crate) async fn tell_lapsed(&self, call: &Call, sender: &str) -> Result<()> {
+        let core = &self.0;
+        for letter in core.engine.lapsed_letters(call, sender).await? {
+            let id = letter.id.split(' ').next().unwrap_or_default();
+            let content = json!({
+                "code": Code::Unknown.as_str(),
+                "message": "expired: the message was not fetched in time",
+                "retry": false,
+            });
+            let reply_to = format!("urn:uuid:{id}");
+            let (to, intent, reply_to, stream) = (sender, Intent::Error, Some(&*reply_to), None);
+            let body = json!({ "type": "application/json", "content": content.to_string() });
+            let reply = Reply { to, intent, reply_to, stream, content: &content };
+            let (id, digest, message) = core.written(reply, &body).await?;
+            let at = core.engine.now();
+            let said =
+                Spoken { id: MessageId::random(), text: String::new(), at, about: Value::Null };
+            let (inbox, bytes) = (sender.to_owned(), message.into_bytes());
+            let told = Putting { protocol: NAME, inbox, id: id.to_string(), digest, bytes, said };
+            core.engine.return_letter(call, &letter, told).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands out the letters of an inbox, after those about letters of its own that lapsed.
+    pub(crate) async fn letters(
+        &self,
+        call: &Call,
+        inbox: &str,
+        limit: usize,
+    ) -> Result<Vec<Letter>> {
+        self.tell_lapsed(call, inbox).await?;
+        self.0.engine.take_letters(call, inbox, limit).await
     }
 }
 

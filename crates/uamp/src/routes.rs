@@ -243,17 +243,17 @@ impl Desk {
         let call = self.call(parts)?;
         self.known(&call).await?;
         let did = query(parts, "did").ok_or_else(|| Refusal::malformed("did", "is required"))?;
-        let engine = self.uamp.0.engine.clone();
+        let uamp = self.uamp.clone();
         // Who may not look into the inbox is told so at once.
-        let first = engine.take_letters(&call, &did, LETTERS).await?;
+        let first = uamp.letters(&call, &did, LETTERS).await?;
         let moved = self.uamp.0.hub.wait(&inbox_key(&did));
-        let state = (engine, call, did, moved, Some(first));
-        let events = stream::unfold(state, |(engine, call, did, mut moved, first)| async move {
+        let state = (uamp, call, did, moved, Some(first));
+        let events = stream::unfold(state, |(uamp, call, did, mut moved, first)| async move {
             let mut letters = first.unwrap_or_default();
             while letters.is_empty() {
                 // A change that is missed here is found at the next look.
                 let _ = tokio::time::timeout(LOOK, moved.changed()).await;
-                letters = engine.take_letters(&call, &did, LETTERS).await.ok()?;
+                letters = uamp.letters(&call, &did, LETTERS).await.ok()?;
             }
             let events: Vec<SentEvent> = letters
                 .into_iter()
@@ -263,7 +263,7 @@ impl Desk {
                     Some(SentEvent { id, event: None, data })
                 })
                 .collect();
-            Some((stream::iter(events), (engine, call, did, moved, None)))
+            Some((stream::iter(events), (uamp, call, did, moved, None)))
         });
         let events = events.flatten().boxed();
         Ok(yore_http::events_with_retry(RETRY, events, &self.surface.stop))

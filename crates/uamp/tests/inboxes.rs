@@ -67,3 +67,31 @@ async fn uamp_115_an_inbox_is_its_agents_alone_and_has_a_quota() {
     assert_eq!(full.refusal()["code"], "5.04");
     assert!(full.headers.contains_key("retry-after"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_115_a_sender_is_told_once_of_what_nobody_fetched() {
+    let vault = Vault::new().await;
+    let (one, two) = (vault.agent("one", 1).await, vault.agent("two", 2).await);
+    let mut sent = letter_to(&one, &two, "come at noon");
+    sent["ext"] = json!({"x-expires": "2026-01-02T04:05:00Z"});
+    vault.say(&one, &sent).await.expect(202);
+    vault.clock.advance(Span::seconds(3601));
+    let path = |agent: &Agent| format!("/uamp/1/inbox?did={}", agent.did);
+    let late = vault.get(&two.token, &path(&two), &[]).await.expect(200);
+    assert!(late.frames().is_empty(), "{}", late.text);
+    let told = vault.get(&one.token, &path(&one), &[]).await.expect(200).frames();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["intent"], &told[0]["reply_to"]), (&json!("error"), &sent["id"]));
+    let content: serde_json::Value =
+        serde_json::from_str(told[0]["body"]["content"].as_str().unwrap()).unwrap();
+    assert!(content["message"].as_str().unwrap().starts_with("expired"), "{content}");
+    // Acknowledged as any other letter, it does not come again.
+    let body = json!({"type": "text/plain", "content": "I see"});
+    let mut confirm = one.envelope("confirm", &body);
+    confirm["reply_to"] = told[0]["id"].clone();
+    confirm["ts"] = "2026-01-02T04:05:30Z".into();
+    vault.say(&one, &confirm).await.expect(202);
+    vault.clock.advance(Span::seconds(60));
+    let again = vault.get(&one.token, &path(&one), &[]).await.expect(200);
+    assert!(again.frames().is_empty(), "{}", again.text);
+}

@@ -217,3 +217,32 @@ async fn uamp_102_work_that_a_restart_cut_off_ends_with_an_error_and_is_not_done
     let counts = vault.engine.census(&vault.owner_call()).await.unwrap();
     assert_eq!(counts.memories, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_078_a_sender_has_so_many_messages_an_hour_and_the_manifest_says_so() {
+    let vault = Vault::limited(3).await;
+    let agent = vault.agent("scheduler", 1).await;
+    let first = agent.ask("one?");
+    vault.say(&agent, &first).await.expect(202);
+    for text in ["two?", "three?"] {
+        vault.say(&agent, &agent.ask(text)).await.expect(202);
+    }
+    let refused = vault.say(&agent, &agent.ask("four?")).await.expect(429);
+    assert_eq!(
+        (&refused.refusal()["code"], &refused.refusal()["retry"]),
+        (&json!("5.04"), &json!(true))
+    );
+    let wait: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1190..=1200).contains(&wait), "{wait}");
+    // What came before comes again without counting, and another sender has its own.
+    vault.say(&agent, &first).await.expect(202);
+    let other = vault.agent("coder", 2).await;
+    vault.say(&other, &other.ask("one?")).await.expect(202);
+    vault.clock.advance(yore_domain::Span::seconds(1201));
+    vault.say(&agent, &agent.ask("four?")).await.expect(202);
+    let manifest = vault.get("", "/.well-known/agent-manifest.json", &[]).await.expect(200);
+    let payload = manifest.text.split('.').nth(1).unwrap().to_owned();
+    let payload = yore_canon::encode::from_base64url(&payload).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(manifest["limits"]["rate_lph"], 3);
+}

@@ -123,7 +123,13 @@ impl Vault {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        Self::open(TempDir::new().unwrap(), Arc::new(FixedClock::at(NOW)), change).await
+        Self::open(TempDir::new().unwrap(), Arc::new(FixedClock::at(NOW)), change, None).await
+    }
+
+    /// With so many messages an hour for each sender.
+    pub(crate) async fn limited(messages: u32) -> Self {
+        let (place, clock) = (TempDir::new().unwrap(), Arc::new(FixedClock::at(NOW)));
+        Self::open(place, clock, |_| {}, Some(messages)).await
     }
 
     /// Ends the process, so to speak, and begins another on the same vault a second later.
@@ -134,13 +140,14 @@ impl Vault {
         engine.close().await.unwrap();
         drop(engine);
         clock.advance(yore_domain::Span::seconds(1));
-        Self::open(directory, clock, |_| {}).await
+        Self::open(directory, clock, |_| {}, None).await
     }
 
     async fn open(
         directory: TempDir,
         clock: Arc<FixedClock>,
         change: impl FnOnce(&mut Options),
+        messages_per_hour: Option<u32>,
     ) -> Self {
         let key = MasterKey::passphrase("open sesame");
         let mut place = yore_store_sqlite::Options::new(directory.path(), key);
@@ -151,6 +158,7 @@ impl Vault {
             strict_audit: true,
             did: SERVER.into(),
             issuers: vec![alice],
+            messages_per_hour,
             ..Settings::default()
         };
         let engine = Engine::new(Parts {

@@ -1,5 +1,7 @@
 //! `yore grant`: gives agents access by label, sensitivity, scope and time.
 
+use std::path::{Path, PathBuf};
+
 use clap::Subcommand;
 use yore_client::api::{self, Extension, GrantRequest};
 use yore_client::input::{self, Nothing};
@@ -7,6 +9,7 @@ use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Grant, Labels, Verb};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, GrantId, Span};
+use yore_server::place;
 
 use crate::app::{App, Session};
 use crate::authority::{self, Bounds, state, verbs};
@@ -25,6 +28,7 @@ Examples:
   yore grant issue --agent portal --read health.appointment --ttl 1h --signed
   yore grant extend 8d01 --ttl 24h
   yore grant extend 8d01 --ttl 30m --read health.consult --max restricted
+  yore grant certificate 8d01 scheduler.pem --make
   yore grant revoke 8d01
 
 A label covers what lies below it: work covers work.calendar. Issuing writes only the token to
@@ -55,6 +59,16 @@ enum What {
     Sign {
         /// The grant
         id: String,
+    },
+    /// Let whoever holds the key of a client certificate act under a grant
+    Certificate {
+        /// The grant
+        id: String,
+        /// The certificate, as PEM
+        file: PathBuf,
+        /// Make it here, signed by the server's own authority, with its key in the same file
+        #[arg(long)]
+        make: bool,
     },
     /// Take a grant back, at once and everywhere, with all that were given under it
     Revoke {
@@ -136,6 +150,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             let token = session.call::<api::SignGrant>(input::OneGrant { grant }).await?;
             app.out.either(&serde_json::json!({ "token": token }), |_| raw(&token))
         }
+        What::Certificate { id, file, make } => certificate(app, &id, &file, make).await,
         What::Revoke { id } => {
             let mut session = app.session().await?;
             let mut revoked = Vec::new();
@@ -147,6 +162,22 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
             authority::revoked(&app.out, &revoked)
         }
     }
+}
+
+async fn certificate(app: &App, id: &str, file: &Path, make: bool) -> Result {
+    let mut session = app.session().await?;
+    let grant = find(&mut session, id).await?;
+    if make {
+        let given = session.call::<api::ShowGrant>(input::OneGrant { grant }).await?;
+        let pem = yore_server::client_certificate(&app.config()?, given.agent.as_str())?;
+        place::write_new(file, pem.as_bytes())?;
+    }
+    let certificate = yore_server::fingerprint(file)?;
+    let bind = input::BindCertificate { grant, certificate: certificate.clone() };
+    session.change::<api::BindCertificate>(bind).await?;
+    app.out.either(&serde_json::json!({ "grant": grant, "sha256": certificate }), |_| {
+        app.out.line(format!("{ID}{}{ID:#}  SHA-256 {certificate}", short(grant)))
+    })
 }
 
 async fn extended(app: &App, extend: Extend) -> Result {

@@ -142,6 +142,9 @@ impl Engine {
         let call = Call { operation: None, ..call.clone() };
         let taken = self.act(&call, &message).await?;
         let Taken { acceptance, stream, own, vault } = taken;
+        if acceptance == Acceptance::New && message.said.is_some() {
+            self.0.budgets.sent(self.settings(), vault, &message.sender, self.now());
+        }
         let ticket =
             Ticket { vault, protocol: call.protocol, sender: message.sender, message: message.id };
         Ok(Accepted { acceptance, stream, own, ticket })
@@ -221,6 +224,10 @@ impl Incoming {
             let mut planned = Planned::done(taken, Vec::new()).traced(self.trace());
             planned.outcome = Outcome::Refused { code: "unauthenticated".into() };
             return Ok(planned);
+        }
+        // What only moves a stream is not counted.
+        if self.said.is_some() {
+            engine.0.budgets.may_send(engine.settings(), vault, &self.sender, now)?;
         }
         self.check_context(snapshot).await?;
         let (own, inboxes) = self.recipients(engine, snapshot, vault).await?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::stream::{Letter, LetterState};
-use yore_domain::{Error, Result, Span};
+use yore_domain::{Error, Result, Span, Timestamp};
 use yore_policy::Need;
 use yore_store::Write;
 
@@ -40,6 +40,24 @@ pub struct Putting {
     pub said: Spoken,
 }
 
+impl Putting {
+    fn letter(&self, sender: String, now: Timestamp) -> Letter {
+        Letter {
+            inbox: self.inbox.clone(),
+            sender,
+            id: copy_for(&self.inbox, &self.id),
+            digest: self.digest.clone(),
+            thread: self.id.clone(),
+            stream: None,
+            bytes: self.bytes.clone(),
+            state: LetterState::Queued,
+            received: now,
+            expires: now.plus(LIFE),
+            delivered: None,
+        }
+    }
+}
+
 impl Engine {
     /// Hands out the letters of an inbox, each sender's in order: those that are new, and those
     /// that were not acknowledged in time.
@@ -55,8 +73,13 @@ impl Engine {
             Box::pin(async move {
                 speaking(session, snapshot, inbox).await?;
                 let (mut taken, mut writes) = (Vec::new(), Vec::new());
+                let known = peers(snapshot).await?;
                 for mut letter in snapshot.letters(inbox, LOOKED_AT).await? {
                     if letter.expires <= session.now {
+                        // Whoever has an inbox is told there, and the letter goes then.
+                        if known.iter().any(|peer| peer.did == letter.sender) {
+                            continue;
+                        }
                         letter.state = LetterState::Expired;
                         letter.bytes.clear();
                         writes.push(Write::Letter(Box::new(letter)));
@@ -78,6 +101,51 @@ impl Engine {
         .await
     }
 
+    /// The letters of a sender that lapsed before they were fetched, and of which it was not told.
+    pub async fn lapsed_letters(&self, call: &Call, sender: &str) -> Result<Vec<Letter>> {
+        let input = sender.to_owned();
+        self.look(call, need("inbox.lapsed"), input, |_, session, snapshot, sender| {
+            Box::pin(async move {
+                speaking(session, snapshot, sender).await?;
+                let mut lapsed = Vec::new();
+                for peer in peers(snapshot).await? {
+                    let waiting = snapshot.letters(&peer.did, LOOKED_AT).await?;
+                    lapsed.extend(waiting.into_iter().filter(|letter| {
+                        letter.sender == *sender && letter.expires <= session.now
+                    }));
+                }
+                let trace = Trace::count(lapsed.len());
+                Ok((lapsed, trace))
+            })
+        })
+        .await
+    }
+
+    /// Takes a letter that lapsed out of its inbox, and puts what its sender is told of it into
+    /// the sender's.
+    pub async fn return_letter(&self, call: &Call, lapsed: &Letter, told: Putting) -> Result<()> {
+        let call = Call { operation: None, ..call.clone() };
+        let input = (lapsed.inbox.clone(), lapsed.id.clone(), told);
+        self.change(&call, need("inbox.return"), input, |engine, session, snapshot, input| {
+            Box::pin(async move {
+                let (inbox, id, told) = input;
+                speaking(session, snapshot, &told.inbox).await?;
+                let waiting = snapshot.letters(inbox, LOOKED_AT).await?;
+                let lapsed = waiting.into_iter().find(|letter| {
+                    letter.id == *id && letter.sender == told.inbox && letter.expires <= session.now
+                });
+                // Somebody else told it meanwhile.
+                let Some(mut lapsed) = lapsed else { return Ok(Planned::done((), Vec::new())) };
+                lapsed.state = LetterState::Expired;
+                lapsed.bytes.clear();
+                let notice = told.letter(engine.server_did().await?, session.now);
+                let writes = vec![Write::Letter(Box::new(lapsed)), Write::Letter(Box::new(notice))];
+                Ok(Planned::done((), writes).traced(Trace::count(1)))
+            })
+        })
+        .await
+    }
+
     /// Puts a letter of the server's own into the inbox of a registered agent, for the owner.
     pub async fn put_letter(&self, call: &Call, put: Putting) -> Result<()> {
         let need = Need::one("inbox.put", Verb::Grant);
@@ -94,19 +162,7 @@ impl Engine {
                 let (protocol, thread, speaker) = (put.protocol, &put.id, Speaker::Own);
                 let kept = record(engine, snapshot, vault, protocol, thread, speaker, &put.said);
                 let (mut writes, precondition) = kept.await?;
-                let letter = Letter {
-                    inbox: put.inbox.clone(),
-                    sender,
-                    id: copy_for(&put.inbox, &put.id),
-                    digest: put.digest.clone(),
-                    thread: put.id.clone(),
-                    stream: None,
-                    bytes: put.bytes.clone(),
-                    state: LetterState::Queued,
-                    received: session.now,
-                    expires: session.now.plus(LIFE),
-                    delivered: None,
-                };
+                let letter = put.letter(sender, session.now);
                 writes.push(Write::Letter(Box::new(letter)));
                 let trace = Trace::count(1).with("message", put.id.clone());
                 let mut planned = Planned::done((), writes).traced(trace);
@@ -126,7 +182,8 @@ impl Engine {
                 if !session.is_owner() {
                     speaking(session, snapshot, inbox).await?;
                 }
-                let letters = snapshot.letters(inbox, (*limit).min(LOOKED_AT)).await?;
+                let mut letters = snapshot.letters(inbox, (*limit).min(LOOKED_AT)).await?;
+                letters.retain(|letter| letter.expires > session.now);
                 let trace = Trace::count(letters.len());
                 Ok((letters, trace))
             })

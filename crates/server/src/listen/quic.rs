@@ -14,9 +14,11 @@ use hyper::header::{CONNECTION, HeaderName, TRANSFER_ENCODING};
 use hyper::{Request, Response, Version};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use rustls::pki_types::CertificateDer;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+use yore_engine::Thumbprint;
 use yore_http::Peer;
 
 use crate::config::Limits;
@@ -60,6 +62,9 @@ pub(super) async fn speak(
     head: Duration,
     stop: CancellationToken,
 ) {
+    let shown = connection.peer_identity();
+    let shown = shown.and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let shown = super::thumbprint(shown.as_deref().map(Vec::as_slice));
     let built = h3::server::builder()
         .max_field_section_size(HEAD)
         .build::<_, Bytes>(h3_quinn::Connection::new(connection))
@@ -77,7 +82,7 @@ pub(super) async fn speak(
         };
         match accepted {
             Ok(Some(resolver)) => {
-                requests.spawn(exchange(resolver, router.clone(), peer, head));
+                requests.spawn(exchange(resolver, router.clone(), (peer, shown), head));
             }
             Ok(None) => break,
             Err(error) => {
@@ -104,7 +109,7 @@ pub(super) async fn speak(
 async fn exchange(
     resolver: RequestResolver<h3_quinn::Connection, Bytes>,
     router: Router,
-    peer: Peer,
+    (peer, shown): (Peer, Option<Thumbprint>),
     head: Duration,
 ) {
     let (request, stream) = match tokio::time::timeout(head, resolver.resolve_request()).await {
@@ -116,6 +121,9 @@ async fn exchange(
     let (mut parts, ()) = request.into_parts();
     parts.version = Version::HTTP_3;
     parts.extensions.insert(peer);
+    if let Some(shown) = shown {
+        parts.extensions.insert(shown);
+    }
     let request = Request::from_parts(parts, incoming(body));
     let response = match router.oneshot(request).await {
         Ok(response) => response,

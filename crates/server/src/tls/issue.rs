@@ -68,6 +68,27 @@ fn signed(ca: &str, ca_key: &str, names: &[String], now: Timestamp) -> Result<(S
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
+/// How long a certificate of a client lives.
+const CLIENT_LIFE: Span = Span::days(365);
+
+/// Makes a certificate for a client: it and its key as one PEM text.
+pub(super) fn client(authority: &Path, name: &str, now: Timestamp) -> Result<String> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(Error::file(path));
+    let (ca, ca_key) = (read(authority)?, read(&authority.with_file_name("ca.key"))?);
+    let issuer = Issuer::from_ca_cert_pem(&ca, KeyPair::from_pem(&ca_key).map_err(wrong)?);
+    let issuer = issuer.map_err(wrong)?;
+    let key = KeyPair::generate().map_err(wrong)?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params.use_authority_key_identifier_extension = true;
+    params.not_before = date(now.minus(SKEW))?;
+    params.not_after = date(now.plus(CLIENT_LIFE))?;
+    let certificate = params.signed_by(&key, &issuer).map_err(wrong)?;
+    Ok(format!("{}{}", certificate.pem(), key.serialize_pem()))
+}
+
 /// Whether a certificate can be read, lives long enough and carries all the names.
 fn serves(path: &Path, names: &[String], now: Timestamp) -> bool {
     let Ok(text) = std::fs::read(path) else { return false };

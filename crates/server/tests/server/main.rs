@@ -5,6 +5,7 @@
 mod api;
 mod attach;
 mod attachments;
+mod identity;
 mod lifecycle;
 mod oauth;
 mod quic;

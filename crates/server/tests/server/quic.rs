@@ -96,7 +96,7 @@ fn signed(key: &SigningKey, envelope: Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn uamp_061_messages_and_streams_go_over_http_3() {
-    let server = Server::start_with(|layers| layers.set("listen.http3", true)).await;
+    let server = Server::start().await;
     let key = SigningKey::generate(Algorithm::Ed25519, &[7; 32]);
     let did = Did::of_key(&key.verifying_key()).as_str().to_owned();
     let register = input::RegisterAgent { did: did.clone(), agent: None, recorded: true };
@@ -144,8 +144,8 @@ async fn uamp_061_messages_and_streams_go_over_http_3() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn uamp_061_http_3_is_announced_checked_as_elsewhere_and_off_unless_switched_on() {
-    let server = Server::start_with(|layers| layers.set("listen.http3", true)).await;
+async fn uamp_061_http_3_is_announced_checked_as_elsewhere_and_may_be_switched_off() {
+    let server = Server::start().await;
     let port = server.note.https.unwrap().port();
     let told = crate::tls::over_http_2(&server, "/health").await;
     let told = told.headers().get("alt-svc").unwrap().to_str().unwrap().to_owned();
@@ -163,7 +163,7 @@ async fn uamp_061_http_3_is_announced_checked_as_elsewhere_and_off_unless_switch
     let answered = client.ask("POST", "/api/v1/recall", &headers, &long).await;
     assert!(matches!(answered.status, 200 | 400), "{}", answered.text);
     server.end().await;
-    let server = Server::start().await;
+    let server = Server::start_with(|layers| layers.set("listen.http3", false)).await;
     let told = crate::tls::over_http_2(&server, "/health").await;
     assert!(told.headers().get("alt-svc").is_none());
     server.end().await;

@@ -1,0 +1,212 @@
+//! Who somebody is: client certificates, and access tokens of authorisation servers elsewhere.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use yore_canon::encode::base64url;
+use yore_canon::key::{Algorithm, SigningKey};
+use yore_client::{api, input};
+use yore_domain::GrantId;
+use yore_domain::class::Sensitivity;
+use yore_domain::grant::{Labels, Verb, Verbs};
+use yore_engine::{Clock as _, GrantRequest};
+
+use crate::support::{Server, layers};
+
+/// A TLS client that may show a certificate, out of a file with its key.
+pub(crate) fn tls(ca: &Path, own: Option<&Path>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots);
+    match own {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let chain = vec![CertificateDer::from_pem_file(file).unwrap()];
+            let key = PrivateKeyDer::from_pem_file(file).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    }
+}
+
+/// Asks who the caller is, over HTTP/2.
+async fn whoami(server: &Server, own: Option<&Path>, token: Option<&str>) -> (u16, Value) {
+    let mut config = tls(server.note.ca.as_ref().unwrap(), own);
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(server.note.https.unwrap()).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    let mut request = hyper::Request::post("https://localhost/api/v1/whoami")
+        .header("content-type", "application/json");
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let request = request.body(Full::new(bytes::Bytes::from_static(b"{}"))).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+async fn grant(server: &Server, agent: &str) -> GrantId {
+    let request = GrantRequest {
+        agent: yore_domain::AgentId::new(agent).unwrap(),
+        verbs: Verbs::of(&[Verb::Read]),
+        read: Labels::Any,
+        write: Labels::Any,
+        ceiling: Sensitivity::Internal,
+        scope: yore_domain::scope::ScopeRule::default(),
+        ttl: None,
+        note: None,
+    };
+    server.client().call::<api::IssueGrant>(request).await.unwrap().grant.id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_070_a_client_certificate_stands_for_a_grant() {
+    let server = Server::start().await;
+    let config = yore_server::Config::load(layers(&server.place)).unwrap();
+    let made = |name: &str| {
+        let file = server.place.path().join(format!("{name}.pem"));
+        std::fs::write(&file, yore_server::client_certificate(&config, name).unwrap()).unwrap();
+        file
+    };
+    let (known, unknown) = (made("scheduler"), made("stranger"));
+    let grant = grant(&server, "scheduler").await;
+    let bind = |file: &Path| input::BindCertificate {
+        grant,
+        certificate: yore_server::fingerprint(file).unwrap(),
+    };
+    server.client().call::<api::BindCertificate>(bind(&known)).await.unwrap();
+    let (status, who) = whoami(&server, Some(&known), None).await;
+    assert_eq!((status, &who["agent"]), (200, &json!("scheduler")), "{who}");
+    // Nobody has to show one; one that was never registered is worth nothing, and harms nothing.
+    assert_eq!(whoami(&server, None, None).await.0, 401);
+    assert_eq!(whoami(&server, Some(&unknown), None).await.0, 401);
+    let owner = server.token.expose();
+    assert_eq!(whoami(&server, Some(&unknown), Some(owner)).await.0, 200);
+    // Together they allow what both allow.
+    let (_, both) = whoami(&server, Some(&known), Some(owner)).await;
+    assert_eq!(both["agent"], "scheduler", "{both}");
+    // It stands for one grant, and falls with it for good.
+    server.client().call::<api::BindCertificate>(bind(&known)).await.unwrap_err();
+    server.client().call::<api::RevokeGrant>(input::OneGrant { grant }).await.unwrap();
+    assert_eq!(whoami(&server, Some(&known), None).await.0, 401);
+    server.end().await;
+}
+
+/// An access token with these claims.
+fn token(key: &SigningKey, kid: &str, claims: &Value) -> String {
+    let head = json!({ "alg": "ES256", "kid": kid, "typ": "at+jwt" }).to_string();
+    let message =
+        format!("{}.{}", base64url(head.as_bytes()), base64url(claims.to_string().as_bytes()));
+    let signature = key.sign(message.as_bytes());
+    format!("{message}.{}", base64url(signature.as_bytes()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_tokens_of_configured_issuers_become_grants() {
+    let keys = tempfile::tempdir().unwrap();
+    let (key, other) = (
+        SigningKey::generate(Algorithm::P256, &[3; 32]),
+        SigningKey::generate(Algorithm::P256, &[4; 32]),
+    );
+    let mut jwk = key.verifying_key().to_jwk();
+    jwk["kid"] = "one".into();
+    let file = keys.path().join("jwks.json");
+    std::fs::write(&file, json!({ "keys": [jwk] }).to_string()).unwrap();
+    let issuers = json!([{
+        "issuer": "https://id.example/realm", "jwks": file.to_str().unwrap(),
+        "audience": "https://memory.example", "people": { "u-17": "owner" },
+    }]);
+    let issuers = toml::Value::try_from(&issuers).unwrap();
+    let server = Server::start_with(|layers| layers.set("trust.oauth", issuers)).await;
+    // The vault of the one owner comes to be with the first call.
+    server.client().call::<api::Whoami>(input::Nothing {}).await.unwrap();
+    let now = yore_server::SystemClock::default().now().millis() / 1000;
+    let good = json!({
+        "iss": "https://id.example/realm", "sub": "u-17", "aud": ["https://memory.example"],
+        "client_id": "scheduler", "scope": "openid memory:read", "exp": now + 600, "iat": now,
+    });
+    let ask = async |claims: &Value, kid: &str, key: &SigningKey| {
+        whoami(&server, None, Some(&token(key, kid, claims))).await
+    };
+    let (status, who) = ask(&good, "one", &key).await;
+    assert_eq!((status, &who["agent"]), (200, &json!("scheduler")), "{who}");
+    let changed = |name: &str, value: Value| {
+        let mut claims = good.clone();
+        claims[name] = value;
+        claims
+    };
+    for (what, claims, kid, key) in [
+        ("another key", good.clone(), "one", &other),
+        ("an unknown key", good.clone(), "two", &key),
+        ("expired", changed("exp", json!(now - 120)), "one", &key),
+        ("no expiry", changed("exp", Value::Null), "one", &key),
+        ("not yet", changed("nbf", json!(now + 600)), "one", &key),
+        ("another audience", changed("aud", json!("https://other.example")), "one", &key),
+        ("another issuer", changed("iss", json!("https://evil.example")), "one", &key),
+        ("another person", changed("sub", json!("u-18")), "one", &key),
+        ("bound elsewhere", changed("cnf", json!({ "jkt": "x" })), "one", &key),
+    ] {
+        let (status, answer) = ask(&claims, kid, key).await;
+        assert_eq!(status, 401, "{what}: {answer}");
+    }
+    // A scope that says nothing of memories allows nothing with them.
+    let (status, _) = ask(&changed("scope", json!("openid")), "one", &key).await;
+    assert_eq!(status, 403);
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_is_replaced_is_shown_without_a_restart() {
+    let place = tempfile::tempdir().unwrap();
+    let (certificate, key) = (place.path().join("c.pem"), place.path().join("k.pem"));
+    let write = |number: u8| {
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.serial_number = Some(vec![number].into());
+        let signed = params.self_signed(&pair).unwrap();
+        std::fs::write(&key, pair.serialize_pem()).unwrap();
+        std::fs::write(&certificate, signed.pem()).unwrap();
+        signed.der().clone()
+    };
+    let first = write(1);
+    let (file, private) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let server =
+        Server::start_with(|layers| layers.set("tls.certificate", file).set("tls.key", private))
+            .await;
+    let shown = async || {
+        let config = tls(&certificate, None);
+        let stream = TcpStream::connect(server.note.https.unwrap()).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()?;
+        Some(stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned())
+    };
+    assert_eq!(shown().await, Some(first));
+    let second = write(2);
+    for _ in 0..200 {
+        if shown().await.as_ref() == Some(&second) {
+            return drop(server.end().await);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the new certificate is not shown");
+}
