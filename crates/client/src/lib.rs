@@ -8,8 +8,10 @@
 //! This crate decides nothing, stores nothing and retries nothing: a call is sent once, and a
 //! caller that wants to repeat a write safely gives it an operation id.
 //!
-//! Start at [`api::Endpoint`], then [`Client::call`].
+//! Start at [`api::Endpoint`], then [`Client::call`]. [`agent::Agent`] speaks UAMP over the same
+//! connection; it alone takes a stream up again that breaks off.
 
+pub mod agent;
 pub mod api;
 mod client;
 mod connect;

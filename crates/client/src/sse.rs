@@ -41,14 +41,19 @@ pub(crate) fn events(body: Incoming) -> BoxStream<'static, Result<Event>> {
 
 /// Bytes that arrived, and the data of the event they began.
 #[derive(Default)]
-struct Lines {
+pub(crate) struct Lines {
     buffer: BytesMut,
     data: String,
 }
 
 impl Lines {
+    /// Takes bytes as they arrive.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
     /// Returns the data of the next whole event. Comments and other fields are skipped.
-    fn next(&mut self) -> Result<Option<String>> {
+    pub(crate) fn next(&mut self) -> Result<Option<String>> {
         while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
             let line = self.buffer.split_to(end);
             self.buffer.advance(1);

@@ -1,8 +1,13 @@
 //! `yore agent`: agents that write to the vault, and what waits for them.
 
+use std::path::{Path, PathBuf};
+
 use clap::Subcommand;
 use futures::StreamExt;
 use serde_json::Value;
+use yore_canon::encode::base64url;
+use yore_canon::key::{Algorithm, SigningKey};
+use yore_client::agent::{Agent, Saying};
 use yore_client::api::{self, What};
 use yore_client::input::{self, Nothing};
 use yore_domain::stream::Letter;
@@ -11,7 +16,7 @@ use yore_server::interrupted;
 
 use crate::app::{App, Session};
 use crate::authority;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::{DIM, GOOD, ID, Table, cell, count, styled};
 
 /// The platform under which messages between agents are kept.
@@ -25,6 +30,7 @@ Examples:
   yore agent register did:web:phone.example --own
   yore agent list
   yore agent send did:key:z6Mk… \"the plumber comes on Friday\"
+  yore agent ask "what am I allergic to?" --key agent.jwk
   yore agent inbox did:key:z6Mk…
   yore agent tail
 
@@ -55,6 +61,8 @@ enum Doing {
         /// What to say
         text: String,
     },
+    /// Ask a vault as an agent: sign the question, and show the answer as it comes
+    Ask(Ask),
     /// Show what waits for an agent
     Inbox {
         /// Its DID
@@ -69,6 +77,18 @@ enum Doing {
         #[arg(long, short = 'n', value_name = "N")]
         count: Option<u64>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct Ask {
+    /// The question
+    question: String,
+    /// The file with the agent's key, as a JSON Web Key; made when it is not there
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Whom to ask [default: the server]
+    #[arg(long, value_name = "DID")]
+    to: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -92,6 +112,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
         Doing::List => list(app).await,
         Doing::Remove { dids } => remove(app, dids).await,
         Doing::Send { did, text } => send(app, did, text).await,
+        Doing::Ask(ask) => self::ask(app, ask).await,
         Doing::Inbox { did, limit } => inbox(app, did, limit).await,
         Doing::Tail { count } => tokio::select! {
             ended = tail(app, count) => ended,
@@ -149,6 +170,61 @@ async fn send(app: &App, did: String, text: String) -> Result {
     app.out.either(&serde_json::json!({ "id": id }), |_| {
         app.out.line(format!("{GOOD}waits{GOOD:#}  {ID}{id}{ID:#}"))
     })
+}
+
+async fn ask(app: &App, given: Ask) -> Result {
+    let key = key(app, &given.key)?;
+    let agent = Agent::new(app.link().await?, key);
+    let to = match given.to {
+        Some(to) => to,
+        None => agent.server().await?,
+    };
+    let saying = Saying {
+        intent: "ask",
+        to: vec![to],
+        kind: "text/plain".into(),
+        content: given.question,
+        stream: None,
+        reply_to: None,
+    };
+    let now = app.session().await?.now();
+    let sent = agent.send(&saying, now).await.map_err(|error| match error.refusal() {
+        Some(refusal) if refusal.code == "4.03" => Failure::from(error)
+            .hint(format!("yore agent register {} --own (or --name NAME)", agent.did())),
+        _ => Failure::from(error),
+    })?;
+    let stream = sent.stream.ok_or_else(|| Failure::failed("the server opened no stream"))?;
+    let mut deltas = agent.follow(&stream, None);
+    while let Some(delta) = deltas.next().await {
+        let delta = delta?;
+        if app.out.json {
+            app.out.row(&serde_json::json!({ "type": delta.kind, "payload": delta.payload }))?;
+        } else if let Some(text) = delta.payload["text"].as_str() {
+            app.out.line(text)?;
+        }
+        if delta.kind == "error" {
+            let message = delta.payload["message"].as_str().unwrap_or("the question failed");
+            return Err(Failure::failed(message));
+        }
+    }
+    Ok(())
+}
+
+/// Reads an agent's key, or makes it.
+fn key(app: &App, path: &Path) -> Result<SigningKey> {
+    if !path.exists() {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(|error| Failure::failed(error.to_string()))?;
+        let key = SigningKey::generate(Algorithm::Ed25519, &random);
+        let mut jwk = key.verifying_key().to_jwk();
+        jwk["d"] = base64url(&*key.to_seed()).into();
+        yore_server::place::write_new(path, jwk.to_string().as_bytes())?;
+        app.out.remark(format!("made a key in {}", path.display()));
+    }
+    let text = std::fs::read(path).map_err(Failure::file(path.display()))?;
+    let wrong = || Failure::usage(format!("{} does not hold a JSON Web Key", path.display()));
+    let jwk: Value = serde_json::from_slice(&text).map_err(|_| wrong())?;
+    SigningKey::from_jwk(&jwk).map_err(|_| wrong())
 }
 
 async fn inbox(app: &App, did: String, limit: usize) -> Result {

@@ -23,6 +23,7 @@ mod keeping;
 mod keys;
 mod killed;
 mod many_clients;
+mod messages;
 mod poison;
 mod portable;
 mod probe;
