@@ -1,19 +1,45 @@
-//! UAMP by programs that share nothing with the server: the example in Python, and the libraries
-//! of gRPC.
+//! UAMP by programs that share nothing with the server: the example in Python, curl, and the
+//! libraries of HTTP/3, WebSockets and gRPC.
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use super::home::Home;
 use super::serving::Serving;
 use super::tools::Python;
 use super::{Book, succeed};
+use crate::workspace::root;
 
-const PACKAGES: [&str; 4] =
-    ["cryptography==48.0.0", "grpcio==1.85.1", "grpcio-reflection==1.85.1", "protobuf==7.36.2"];
+const PACKAGES: [&str; 6] = [
+    "cryptography==48.0.0",
+    "grpcio==1.85.1",
+    "grpcio-reflection==1.85.1",
+    "protobuf==7.36.2",
+    "aioquic==1.7.1",
+    "websockets==17.4",
+];
+/// A clock that stands where a test wants it, for programs that know nothing of it.
+const CLOCK: [&str; 1] = ["libfaketime==3.0.0"];
+/// The time of the vectors.
+const THEN: &str = "@2026-01-02 03:05:00";
+/// A client that sends every vector, over whichever transport it is told.
+const VECTORS: &str = include_str!("agents/vectors_client.py");
+/// A web with good and bad documents.
+const DOCUMENTS: &str = include_str!("agents/documents_client.py");
+/// What everybody knows of whoever is named by a web address in the vectors.
+const VECTORS_FILE: &str = "tests/vectors/uamp/vectors.json";
 /// The example that people are given.
 const EXAMPLE: &str = include_str!("../../../examples/uamp/ask.py");
 /// A client that learns the service from the server itself.
 const GRPC: &str = include_str!("agents/grpc_client.py");
+
+/// The transports, with the names of what is shown on each.
+const TRANSPORTS: [(&str, &str); 4] = [
+    ("h2", "uamp_022_uamp_044_every_vector_over_http_2_by_curl"),
+    ("h3", "uamp_061_every_vector_over_http_3_by_aioquic"),
+    ("ws", "uamp_062_every_vector_over_websockets_by_websockets"),
+    ("grpc", "uamp_064_every_vector_over_grpc_by_grpcio"),
+];
 
 /// A server with an agent that has the owner's token, ready to be asked.
 struct Scene {
@@ -44,13 +70,98 @@ pub(super) fn run(book: &mut Book) -> Result<()> {
         anyhow::ensure!(said.contains("peanuts"), "the answer is not in it:\n{said}");
         Ok(())
     });
+    let name = "uamp_027_documents_that_redirect_overflow_lie_or_lie_within_are_refused";
+    book.check(name, || documents(&python));
+    let clock = Python::with("uamp-clock", &CLOCK)?;
+    for (transport, name) in TRANSPORTS {
+        book.check(name, || every_vector(&python, &clock, transport));
+    }
+    Ok(())
+}
+
+/// Lets the server fetch documents over real TLS: from a host it may reach, and then as if not.
+fn documents(python: &Python) -> Result<()> {
+    for allowed in [true, false] {
+        let home = Home::new(&format!("uamp-documents-{allowed}"))?;
+        let (certificate, key) = (home.path("web.pem"), home.path("web.key"));
+        let mut prepare = python.command();
+        prepare.args(["-c", DOCUMENTS, "prepare", &certificate, &key]);
+        let port = succeed(&mut prepare)?.trim().to_owned();
+        let home = home.with(&[("SSL_CERT_FILE", certificate.clone())]);
+        let config = home.path("config.toml");
+        let hosts = if allowed { format!("\"localhost:{port}\"") } else { String::new() };
+        std::fs::write(&config, format!("[uamp]\nprivate_hosts = [{hosts}]\n"))?;
+        let scene = Scene::of(&home, python, &["--config", &config], &[])?;
+        for name in ["good", "redirect", "large", "lies"] {
+            let did = format!("did:web:localhost%3A{port}:{name}");
+            succeed(&mut home.command(&["agent", "register", &did, "--own"]))?;
+        }
+        let mut send = python.command();
+        send.args(["-c", DOCUMENTS, "send", &port, &certificate, &key, &scene.url, &scene.ca]);
+        let sent = send.args([&scene.token, &scene.key, EXAMPLE]).output()?;
+        let said = String::from_utf8_lossy(&sent.stderr);
+        if allowed {
+            anyhow::ensure!(sent.status.success(), "{said}");
+        } else {
+            // The first is refused as the others are, though its document is good.
+            anyhow::ensure!(said.contains("('good', 401"), "a private address was asked:\n{said}");
+        }
+    }
+    Ok(())
+}
+
+/// Sends every vector to a server at the time of the vectors.
+fn every_vector(python: &Python, clock: &Python, transport: &str) -> Result<()> {
+    let library = clock.home().join("libfaketime/vendor/libfaketime/src/libfaketime.so.1");
+    let then = [
+        ("LD_PRELOAD", library.display().to_string()),
+        ("FAKETIME", THEN.to_owned()),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ("TZ", "UTC".to_owned()),
+    ];
+    let home = Home::new(&format!("uamp-vectors-{transport}"))?.with(&then);
+    let vectors_file = root().join(VECTORS_FILE);
+    let vectors: Value = serde_json::from_slice(&std::fs::read(&vectors_file)?)?;
+    let (document, config) = (home.path("worker.json"), home.path("config.toml"));
+    std::fs::write(&document, vectors["documents"]["did_web"]["document"].to_string())?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let alice = text(&vectors["keys"]["alice"]["did"]);
+    let settings = format!(
+        "[trust]\ndid = \"did:web:memory.example\"\nissuers = [\"{alice}\"]\n\
+         [uamp.documents]\n\"did:web:worker.example\" = \"{document}\"\n"
+    );
+    std::fs::write(&config, settings)?;
+    let scene = Scene::of(&home, python, &["--config", &config], &then)?;
+    let mut tokens = json!({ "owner": scene.token, "key": scene.key });
+    for name in ["alice", "bob", "mallory", "worker"] {
+        let did = match name {
+            "worker" => "did:web:worker.example".to_owned(),
+            name => text(&vectors["keys"][name]["did"]),
+        };
+        succeed(&mut home.command(&["agent", "register", &did, "--name", name]))?;
+        let issue = ["token", "issue", "--agent", name, "--verbs", "read,write,derive"];
+        tokens[did] = succeed(&mut home.command(&issue))?.trim().into();
+    }
+    let mut send = python.command();
+    send.args(["-c", VECTORS, transport, &scene.url, &scene.ca]);
+    send.arg(&vectors_file).arg(tokens.to_string()).arg(EXAMPLE);
+    let said = succeed(send.envs(then))?;
+    anyhow::ensure!(said.contains("35 vectors and a question"), "not all of them:\n{said}");
     Ok(())
 }
 
 impl Scene {
     fn new(python: &Python, name: &str) -> Result<Self> {
-        let home = Home::new(name)?;
-        let (serving, ready) = home.serve_tls()?;
+        Self::of(&Home::new(name)?, python, &[], &[])
+    }
+
+    fn of(
+        home: &Home,
+        python: &Python,
+        more: &[&str],
+        surroundings: &[(&'static str, String)],
+    ) -> Result<Self> {
+        let (serving, ready) = home.serve_tls_with(more)?;
         let said = |member: &str| -> Result<String> {
             let value = ready[member].as_str().map(str::to_owned);
             value.with_context(|| format!("the server names its {member}"))
@@ -60,6 +171,7 @@ impl Scene {
         let url = format!("https://localhost:{port}");
         let key = home.path("agent.pem");
         let mut name = python.command();
+        name.envs(surroundings.iter().cloned());
         let did = succeed(name.args(["-c", EXAMPLE, "--did", "--key", &key]))?;
         succeed(&mut home.command(&["agent", "register", did.trim(), "--own"]))?;
         succeed(&mut home.command(&["remember", "I am allergic to peanuts"]))?;

@@ -16,6 +16,8 @@ pub(super) struct Home {
     yore: PathBuf,
     data: PathBuf,
     key: PathBuf,
+    /// What its programs find in their surroundings.
+    surroundings: Vec<(&'static str, String)>,
 }
 
 impl Home {
@@ -30,7 +32,13 @@ impl Home {
         fs::write(&key, "07".repeat(32))?;
         // Programs that pass no surroundings on need the key in a file.
         fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-        Ok(Self { yore: target_dir()?.join("debug/yore"), data, key })
+        let yore = target_dir()?.join("debug/yore");
+        Ok(Self { yore, data, key, surroundings: Vec::new() })
+    }
+
+    /// The same with more in the surroundings of its programs.
+    pub(super) fn with(self, surroundings: &[(&'static str, String)]) -> Self {
+        Self { surroundings: surroundings.to_vec(), ..self }
     }
 
     /// The program, and its arguments for this home.
@@ -46,7 +54,7 @@ impl Home {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let line = self.line(args);
         let mut command = Command::new(&line[0]);
-        command.args(&line[1..]);
+        command.args(&line[1..]).envs(self.surroundings.iter().cloned());
         command
     }
 
@@ -56,9 +64,9 @@ impl Home {
     }
 
     /// Starts a server with TLS on a free port and returns what it says of itself.
-    pub(super) fn serve_tls(&self) -> Result<(Serving, Value)> {
+    pub(super) fn serve_tls_with(&self, more: &[&str]) -> Result<(Serving, Value)> {
         let args = ["serve", "--json", "--listen", "off", "--tls-listen", "127.0.0.1:0"];
-        let mut serve = self.command(&args);
+        let mut serve = self.command(&[&args, more].concat());
         let (serving, ready) = Serving::start(serve.env("YORE_LOG", "error"))?;
         Ok((serving, serde_json::from_str(&ready)?))
     }
