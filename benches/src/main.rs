@@ -1,5 +1,5 @@
-//! Measures the engine and memorywire against their bars: `cargo xtask bench engine` and
-//! `cargo xtask bench memorywire`.
+//! Measures the engine, memorywire and UAMP against their bars: `cargo xtask bench engine`,
+//! `memorywire` and `uamp`.
 //!
 //! Everything runs on one core and is stated in CPU time of the whole process, because wall time
 //! on a shared machine says little; wall time is recorded beside it. The limits of the machine,
@@ -25,6 +25,7 @@ mod oamp;
 mod process;
 mod recall;
 mod report;
+mod uamp;
 mod vectors;
 mod world;
 mod write;
@@ -48,6 +49,8 @@ enum Command {
     Import(import::Arguments),
     /// Repeat the experiments of memorywire's paper and compare with its reference.
     Memorywire(memorywire::Arguments),
+    /// Measure what messages cost, how soon answers begin, and how streams are read again.
+    Uamp(uamp::Arguments),
     /// Open a vault, recall once and say what that took: one half of the cold start.
     #[command(hide = true)]
     Child(process::Arguments),
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Engine(arguments) => engine::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Memorywire(arguments) => memorywire::run(&arguments),
+        Command::Uamp(arguments) => uamp::run(&arguments),
         Command::Child(arguments) => process::child(&arguments),
     };
     match done {

@@ -32,6 +32,8 @@ enum What {
     Engine(Engine),
     /// Repeat the experiments of memorywire's paper and compare with its reference implementation.
     Memorywire(Memorywire),
+    /// Measure what messages of UAMP cost, how soon answers begin, and how streams are read again.
+    Uamp(Messages),
     /// Measure how well recall finds what it should; needs `YORE_TESTDATA`.
     RecallQuality,
 }
@@ -50,6 +52,24 @@ struct Engine {
     /// Measure this part only: writes, recall, vectors or mcp.
     #[arg(long)]
     only: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Messages {
+    /// Write everything measured into this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Small sizes and few repetitions: shows that it runs, proves no bar.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Messages {
+    fn run(&self) -> Result<()> {
+        let mut bench = built("uamp", &[])?;
+        chosen(&mut bench, self.json.as_deref(), self.quick, &[], &[]);
+        succeed(&mut bench)
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -79,6 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Engine(engine) => engine.run(),
         What::Memorywire(memorywire) => memorywire.run(),
+        What::Uamp(messages) => messages.run(),
         What::RecallQuality => recall_quality(),
     }
 }

@@ -38,6 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "bench",
         &[
             "domain",
+            "canon",
             "kernels",
             "embed",
             "index",
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "http",
             "memorywire",
             "oamp",
+            "uamp",
         ],
     ),
     ("tests", ASSEMBLY_AND_SERVER),
