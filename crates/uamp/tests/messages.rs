@@ -239,7 +239,9 @@ async fn uamp_078_a_sender_has_so_many_messages_an_hour_and_the_manifest_says_so
     let other = vault.agent("coder", 2).await;
     vault.say(&other, &other.ask("one?")).await.expect(202);
     vault.clock.advance(yore_domain::Span::seconds(1201));
-    vault.say(&agent, &agent.ask("four?")).await.expect(202);
+    let mut later = agent.ask("four?");
+    later["ts"] = "2026-01-02T03:25:01Z".into();
+    vault.say(&agent, &later).await.expect(202);
     let manifest = vault.get("", "/.well-known/agent-manifest.json", &[]).await.expect(200);
     let payload = manifest.text.split('.').nth(1).unwrap().to_owned();
     let payload = yore_canon::encode::from_base64url(&payload).unwrap();
