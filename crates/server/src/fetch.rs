@@ -27,6 +27,12 @@ pub(crate) fn fetching(config: &Config) -> Arc<dyn Fetch> {
 impl Fetch for Pinned {
     fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Vec<u8>, String>> {
         let Some(path) = self.files.get(url) else { return self.web.fetch(url) };
-        Box::pin(async move { tokio::fs::read(path).await.map_err(|error| error.to_string()) })
+        Box::pin(read(path.clone()))
     }
+}
+
+/// Reads a file that the operator names.
+pub(crate) async fn read(path: PathBuf) -> Result<Vec<u8>, String> {
+    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }

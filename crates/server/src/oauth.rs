@@ -146,7 +146,7 @@ impl Known {
     async fn json(&self, place: &str) -> Result<Value, String> {
         let bytes = match place.starts_with("https://") {
             true => self.fetch.fetch(place).await?,
-            false => tokio::fs::read(place).await.map_err(|error| error.to_string())?,
+            false => crate::fetch::read(place.into()).await?,
         };
         serde_json::from_slice(&bytes).map_err(|_| "what is there is not JSON".to_owned())
     }
