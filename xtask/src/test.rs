@@ -37,19 +37,33 @@ enum Group {
     Clippy,
     Build,
     Tests,
+    Postgres,
     Foreign,
     Browser,
     Doc,
     Conformance,
 }
 
+/// Whose tests run a second time, on vaults in a database: the engine and every protocol.
+const ON_POSTGRES: [&str; 8] = [
+    "yore-engine",
+    "yore-ump",
+    "yore-oamp",
+    "yore-memorywire",
+    "yore-omp",
+    "yore-uamp",
+    "yore-mcp",
+    "yore-web",
+];
+
 /// The groups in the order they run: the quick ones first.
-const ORDER: [Group; 9] = [
+const ORDER: [Group; 10] = [
     Group::Fmt,
     Group::Tidy,
     Group::Clippy,
     Group::Build,
     Group::Tests,
+    Group::Postgres,
     Group::Foreign,
     Group::Browser,
     Group::Doc,
@@ -64,6 +78,7 @@ impl Group {
             Self::Clippy => "clippy",
             Self::Build => "build",
             Self::Tests => "tests",
+            Self::Postgres => "postgres",
             Self::Foreign => "foreign",
             Self::Browser => "browser",
             Self::Doc => "doc",
@@ -79,6 +94,8 @@ impl Group {
             Self::Build => 900,
             Self::Tests if full => 7200,
             Self::Tests => 1200,
+            Self::Postgres if full => 3600,
+            Self::Postgres => 600,
             Self::Foreign => 600,
             Self::Browser => 300,
             Self::Doc => 300,
@@ -155,6 +172,7 @@ impl Run {
             // Building the tests builds the binary that the end-to-end tests start.
             Group::Build => status(self.cargo().args(["test", "--workspace", "--no-run"])),
             Group::Tests => self.tests(),
+            Group::Postgres => self.on_postgres(),
             Group::Foreign => self.foreign(foreign::run),
             Group::Browser => self.foreign(foreign::browse),
             Group::Doc => status(
@@ -203,9 +221,45 @@ impl Run {
         })
     }
 
+    /// Runs the tests above the store again, on vaults in a database. Their results stand beside
+    /// the others under names of their own.
+    fn on_postgres(&mut self) -> Result<End> {
+        let postgres = Postgres::start()?;
+        let mut command = self.cargo();
+        command.args(["test", "--no-fail-fast", "--tests"]);
+        command.args(ON_POSTGRES.iter().flat_map(|name| ["-p", name]));
+        command.env("YORE_TEST_POSTGRES", postgres.dsn()).env("YORE_TEST_STORE", "postgres");
+        let (success, found) = results::run(&mut command)?;
+        let (passed, failed) = (found.count("passed"), found.count("failed"));
+        println!(
+            "on PostgreSQL: {passed} passed, {failed} failed, {} not run",
+            found.count("not run")
+        );
+        let named = found
+            .tests
+            .into_iter()
+            .map(|((binary, name), outcome)| ((format!("{binary} on postgres"), name), outcome));
+        let found = Results { tests: named.collect() };
+        self.add(found)?;
+        Ok(match (success, passed) {
+            (true, 0) => End::Failed("no test was run".to_owned()),
+            (true, _) => End::Passed,
+            (false, _) => End::Failed(format!("{failed} tests failed on PostgreSQL")),
+        })
+    }
+
     fn foreign(&mut self, run: fn() -> Result<Results>) -> Result<End> {
         let found = run()?;
         let failed = found.count("failed");
+        self.add(found)?;
+        Ok(match failed {
+            0 => End::Passed,
+            _ => End::Failed(format!("{failed} foreign checks failed")),
+        })
+    }
+
+    /// Adds results to those of this run, or of the last one.
+    fn add(&mut self, found: Results) -> Result<()> {
         let mut results = match self.results.take() {
             Some(results) => results,
             None if self.saved.exists() => Results::load(&self.saved)?,
@@ -214,10 +268,7 @@ impl Run {
         results.tests.extend(found.tests);
         results.save(&self.saved)?;
         self.results = Some(results);
-        Ok(match failed {
-            0 => End::Passed,
-            _ => End::Failed(format!("{failed} foreign checks failed")),
-        })
+        Ok(())
     }
 
     fn cargo(&self) -> Command {

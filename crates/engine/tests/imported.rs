@@ -154,6 +154,9 @@ async fn exactly_what_came_in_is_told_by_its_fingerprint() {
 
 #[tokio::test]
 async fn omp_094_nothing_brings_back_what_was_erased() {
+    if yore_scratch::is_elsewhere("a database has no copies of single vaults") {
+        return;
+    }
     let vault = Vault::new().await;
     let owner = vault.owner();
     let (id, gone) = memory("a secret");

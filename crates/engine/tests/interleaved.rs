@@ -14,7 +14,6 @@ use yore_domain::{MemoryId, Result, Seq, Span};
 use yore_engine::{Consolidation, DryRun};
 use yore_policy::Permit;
 use yore_store::{CommitError, Plan, Receipt, Snapshot, Store};
-use yore_store_sqlite::SqliteStore;
 
 use crate::consolidate::{deeds, item};
 use crate::support::Vault;
@@ -37,7 +36,7 @@ enum Said {
 /// and after each commit before the pass learns of it.
 #[derive(Debug)]
 struct Gate {
-    store: SqliteStore,
+    store: Arc<dyn Store>,
     said: mpsc::UnboundedSender<Said>,
     turns: [Semaphore; 2],
 }

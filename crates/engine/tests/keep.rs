@@ -24,6 +24,9 @@ async fn a_legal_hold_protects_from_erasure() {
 
 #[tokio::test]
 async fn a_vault_is_sound_after_its_key_was_changed_and_comes_back_from_a_copy() {
+    if yore_scratch::is_elsewhere("a database has no copies of single vaults") {
+        return;
+    }
     let vault = Vault::new().await;
     let owner = vault.owner();
     let memory = vault.holds(Draft::text("kept in the copy")).await;

@@ -16,7 +16,6 @@ use yore_engine::{
     TokenKind, Wish, token,
 };
 use yore_store::Store;
-use yore_store_sqlite::{Cost, MasterKey, Options, SqliteStore};
 use zeroize::Zeroizing;
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -26,7 +25,7 @@ pub(crate) struct Vault {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<FixedClock>,
     owner: String,
-    _directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 /// An agent's call and the grant behind it.
@@ -41,31 +40,41 @@ impl Vault {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        Self::over(change, |store| Arc::new(store)).await
+        Self::over(change, |store| store).await
     }
 
     /// The same with something between the engine and the store.
     pub(crate) async fn over(
         change: impl FnOnce(&mut Settings),
-        between: impl FnOnce(SqliteStore) -> Arc<dyn Store>,
+        between: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
     ) -> Self {
-        let directory = TempDir::new().unwrap();
-        let mut options = Options::new(directory.path(), MasterKey::passphrase("open sesame"));
-        options.cost = Cost::Least;
-        let store = SqliteStore::open(options).unwrap();
+        Self::opened(Arc::new(TempDir::new().unwrap()), change, between).await
+    }
+
+    /// Another server on the same vaults.
+    pub(crate) async fn beside(&self, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::opened(Arc::clone(&self.directory), change, |store| store).await
+    }
+
+    async fn opened(
+        directory: Arc<TempDir>,
+        change: impl FnOnce(&mut Settings),
+        between: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+    ) -> Self {
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let clock = Arc::new(FixedClock::at(NOW));
         let mut settings = Settings { strict_audit: true, ..Settings::default() };
         change(&mut settings);
         let engine = Engine::new(Parts {
-            store: between(store.clone()),
-            keeper: Arc::new(store),
+            store: between(store),
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings,
         });
         let master = Call::bearer("test", token::proof(&LOCAL_KEY, NOW));
         let owner = engine.issue_token(&master, TokenKind::Owner, None, None).await.unwrap();
-        Self { engine, clock, owner, _directory: directory }
+        Self { engine, clock, owner, directory }
     }
 
     /// Whoever holds the master key, at this time.

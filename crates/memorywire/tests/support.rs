@@ -23,7 +23,6 @@ use yore_engine::{
 };
 use yore_http::Surface;
 use yore_memorywire::{Memorywire, Options, schema};
-use yore_store_sqlite::{Cost, MasterKey, SqliteStore};
 use yore_ump::Ump;
 use zeroize::Zeroizing;
 
@@ -71,14 +70,11 @@ impl Reply {
 impl Vault {
     pub(crate) async fn new() -> Self {
         let directory = TempDir::new().unwrap();
-        let key = MasterKey::passphrase("open sesame");
-        let mut place = yore_store_sqlite::Options::new(directory.path(), key);
-        place.cost = Cost::Least;
-        let store = SqliteStore::open(place).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let clock = Arc::new(FixedClock::at(NOW));
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings: Settings { strict_audit: true, ..Settings::default() },

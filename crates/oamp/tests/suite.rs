@@ -256,6 +256,9 @@ async fn oamp_360_suite_should_01_create_and_delete_are_in_the_audit() {
 
 #[tokio::test]
 async fn oamp_406_suite_should_02_what_was_written_before_a_rotation_stays_readable() {
+    if yore_scratch::is_elsewhere("vaults in a database keep their keys") {
+        return;
+    }
     let vault = Vault::new().await;
     let entry = of("suite-rotate", fact("before the rotation"));
     vault.created(&entry).await;

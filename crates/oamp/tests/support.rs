@@ -24,7 +24,6 @@ use yore_engine::{
 };
 use yore_http::{Limits, Surface};
 use yore_oamp::{Oamp, Options};
-use yore_store_sqlite::{Cost, MasterKey, SqliteStore};
 use yore_ump::Ump;
 use zeroize::Zeroizing;
 
@@ -86,16 +85,13 @@ impl Vault {
 
     async fn limited(change: impl FnOnce(&mut Settings), options: Options, limits: Limits) -> Self {
         let directory = TempDir::new().unwrap();
-        let key = MasterKey::passphrase("open sesame");
-        let mut place = yore_store_sqlite::Options::new(directory.path(), key);
-        place.cost = Cost::Least;
-        let store = SqliteStore::open(place).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let clock = Arc::new(FixedClock::at(NOW));
         let mut settings = Settings { strict_audit: true, ..Settings::default() };
         change(&mut settings);
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings,

@@ -340,6 +340,9 @@ async fn totals_count_everything_that_matches() {
 
 #[tokio::test]
 async fn a_service_that_names_nobody_gives_all_its_users_new_keys() {
+    if yore_scratch::is_elsewhere("vaults in a database keep their keys") {
+        return;
+    }
     let vault = Vault::new().await;
     for user in ["anna", "ben"] {
         let entry = of(user, fact("before"));
@@ -368,6 +371,9 @@ async fn oamp_316_a_grant_that_asks_for_everything_exports_what_it_sees() {
 
 #[tokio::test]
 async fn oamp_400_nothing_is_written_in_clear() {
+    if yore_scratch::is_elsewhere("what a database holds is looked at in store-postgres") {
+        return;
+    }
     let vault = Vault::new().await;
     vault.holds(&fact("the cerulean ledger")).await;
     let mut model = crate::model::model(1);

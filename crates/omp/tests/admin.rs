@@ -164,6 +164,9 @@ async fn omp_153_reads_writes_and_failures_are_in_the_chain_and_outlive_their_ta
 
 #[tokio::test]
 async fn omp_163_keys_are_rotated_and_everything_still_opens() {
+    if yore_scratch::is_elsewhere("vaults in a database keep their keys") {
+        return;
+    }
     let vault = Vault::new().await;
     let path = vault.holds(&talk("Tea", "one", "two")).await;
     let done = vault.post("/admin/keys/rotate", &Value::Null).await.expect(200);

@@ -20,7 +20,6 @@ use yore_engine::{
 };
 use yore_http::Surface;
 use yore_omp::{Omp, Options};
-use yore_store_sqlite::{Cost, MasterKey, SqliteStore};
 use zeroize::Zeroizing;
 
 /// 2027-01-15T08:00:00Z.
@@ -99,13 +98,10 @@ impl Vault {
         let spool = Some(directory.path().join("spool"));
         let options = Options { spool, ..options };
         let clock = Arc::new(FixedClock::at(NOW));
-        let key = MasterKey::passphrase("open sesame");
-        let mut place = yore_store_sqlite::Options::new(directory.path(), key);
-        place.cost = Cost::Least;
-        let store = SqliteStore::open(place).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings: Settings { strict_audit: true, ..Settings::default() },

@@ -15,7 +15,6 @@ use yore_router::adapters::{Edition, Letta, Mem0};
 use yore_router::deliver::{Delivered, Delivery};
 use yore_router::suite::NOW;
 use yore_router::{Error, InMemory, Mapping, Question, Slot, Whose};
-use yore_store_sqlite::{Cost, MasterKey, Options, SqliteStore};
 use zeroize::Zeroizing;
 
 use crate::http::Reply;
@@ -33,13 +32,11 @@ struct Vault {
 impl Vault {
     async fn new() -> Self {
         let directory = TempDir::new().unwrap();
-        let mut options = Options::new(directory.path(), MasterKey::passphrase("open sesame"));
-        options.cost = Cost::Least;
-        let store = SqliteStore::open(options).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let now = Timestamp::from_millis(NOW);
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: Arc::new(FixedClock::at(now)),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings: Settings::default(),

@@ -11,3 +11,8 @@ yore_store::stories!(if it can: support::empty_store);
 mod through_the_index {
     yore_store::stories!(if it can: super::support::indexed_store);
 }
+
+/// Few vaults: every answer is a handful of statements.
+mod visible {
+    yore_store::visibility!(super::support::empty_store, 6);
+}

@@ -10,3 +10,11 @@ async fn empty_store() -> (SqliteStore, TempDir) {
 }
 
 yore_store::stories!(empty_store);
+
+mod visible {
+    async fn store() -> Option<(super::SqliteStore, super::TempDir)> {
+        Some(super::empty_store().await)
+    }
+
+    yore_store::visibility!(store, 24);
+}

@@ -11,6 +11,7 @@ pub mod memories;
 pub mod outbox;
 pub mod recall;
 pub mod talks;
+pub mod visible;
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -65,6 +66,24 @@ macro_rules! stories {
     )*)*};
     ($make:path) => {
         $crate::stories! { @all async || Some($make().await) }
+    };
+}
+
+/// Turns the properties of visibility into tests, over so many random vaults. `$make` is an async
+/// function that returns an empty store and whatever must live as long as it, or nothing once it
+/// has said why.
+#[macro_export]
+macro_rules! visibility {
+    ($make:path, $cases:expr) => {
+        #[test]
+        fn answers_are_exactly_what_the_lens_allows() {
+            $crate::suite::visible::answers_are_exactly_what_the_lens_allows($make, $cases);
+        }
+
+        #[test]
+        fn no_byte_depends_on_what_is_hidden() {
+            $crate::suite::visible::no_byte_depends_on_what_is_hidden($make, $cases);
+        }
     };
 }
 

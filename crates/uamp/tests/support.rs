@@ -27,7 +27,6 @@ use yore_engine::{
     Wish, token,
 };
 use yore_http::{Peer, Surface, Way};
-use yore_store_sqlite::{Cost, MasterKey, SqliteStore};
 use yore_uamp::{Fetch, Options, Uamp};
 use yore_ump::Ump;
 use zeroize::Zeroizing;
@@ -149,10 +148,7 @@ impl Vault {
         change: impl FnOnce(&mut Options),
         messages_per_hour: Option<u32>,
     ) -> Self {
-        let key = MasterKey::passphrase("open sesame");
-        let mut place = yore_store_sqlite::Options::new(directory.path(), key);
-        place.cost = Cost::Least;
-        let store = SqliteStore::open(place).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let alice = vectors()["keys"]["alice"]["did"].as_str().unwrap().to_owned();
         let settings = Settings {
             strict_audit: true,
@@ -162,8 +158,8 @@ impl Vault {
             ..Settings::default()
         };
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings,

@@ -21,7 +21,6 @@ use yore_engine::{
     Call, Engine, FixedClock, GrantRequest, Parts, Secret, Settings, TokenKind, token,
 };
 use yore_http::Surface;
-use yore_store_sqlite::{Cost, MasterKey, Options, SqliteStore};
 use yore_ump::Ump;
 use zeroize::Zeroizing;
 
@@ -70,15 +69,13 @@ impl Vault {
         options: yore_ump::Options,
     ) -> Self {
         let directory = TempDir::new().unwrap();
-        let mut place = Options::new(directory.path(), MasterKey::passphrase("open sesame"));
-        place.cost = Cost::Least;
-        let store = SqliteStore::open(place).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let clock = Arc::new(FixedClock::at(NOW));
         let mut settings = Settings { strict_audit: true, ..Settings::default() };
         change(&mut settings);
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings,

@@ -24,7 +24,6 @@ use yore_engine::{
     token,
 };
 use yore_http::Surface;
-use yore_store_sqlite::{Cost, MasterKey, SqliteStore};
 use yore_web::Options;
 use zeroize::Zeroizing;
 
@@ -81,14 +80,11 @@ impl Vault {
     pub(crate) async fn with(mut options: Options) -> Self {
         let directory = TempDir::new().unwrap();
         options.spool = Some(directory.path().join("spool"));
-        let key = MasterKey::passphrase("open sesame");
-        let mut place = yore_store_sqlite::Options::new(directory.path(), key);
-        place.cost = Cost::Least;
-        let store = SqliteStore::open(place).unwrap();
+        let (store, keeper) = yore_scratch::open(directory.path()).await;
         let clock = Arc::new(FixedClock::at(NOW));
         let engine = Engine::new(Parts {
-            store: Arc::new(store.clone()),
-            keeper: Arc::new(store),
+            store,
+            keeper,
             clock: clock.clone(),
             local_key: Zeroizing::new(LOCAL_KEY),
             settings: Settings { strict_audit: true, ..Settings::default() },

@@ -19,6 +19,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("store", &["domain", "canon", "policy", "rank"]),
     ("store-sqlite", &["domain", "canon", "kernels", "policy", "rank", "index", "store"]),
     ("store-postgres", &["domain", "canon", "kernels", "policy", "rank", "index", "store"]),
+    // Where tests find a store of either kind; no program links it.
+    ("scratch", &["canon", "store", "store-sqlite", "store-postgres"]),
     ("engine", &["domain", "canon", "policy", "rank", "embed", "store"]),
     ("router", &["domain", "canon", "rank", "engine"]),
     ("archive", &["domain", "canon", "engine"]),

@@ -10,7 +10,6 @@ use yore_domain::Timestamp;
 use yore_engine::dialect::Registry;
 use yore_engine::{Call, Engine, FixedClock, Parts, Settings, TokenKind, token};
 use yore_http::Surface;
-use yore_store_sqlite::{Cost, Error, MasterKey, Options, SqliteStore};
 use zeroize::Zeroizing;
 
 use super::notes::Notes;
@@ -20,19 +19,10 @@ const LOCAL_KEY: [u8; 32] = [7; 32];
 
 /// Opens the vault of a directory, and makes a token for its owner.
 pub(crate) async fn open(directory: &Path) -> (Surface, String) {
-    let store = loop {
-        let mut options = Options::new(directory, MasterKey::passphrase("open sesame"));
-        options.cost = Cost::Least;
-        match SqliteStore::open(options) {
-            Ok(store) => break store,
-            // Whoever had it open is on its way out.
-            Err(Error::InUse(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let (store, keeper) = yore_scratch::open(directory).await;
     let engine = Engine::new(Parts {
-        store: Arc::new(store.clone()),
-        keeper: Arc::new(store),
+        store,
+        keeper,
         clock: Arc::new(FixedClock::at(NOW)),
         local_key: Zeroizing::new(LOCAL_KEY),
         settings: Settings::default(),

@@ -1,13 +1,10 @@
 //! What a lens hides is absent: every answer equals what `policy::visible` allows, and no byte of
 //! any answer depends on what is hidden.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tempfile::TempDir;
 use yore_domain::class::{Governance, Handling, Label, Sensitivity};
 use yore_domain::conversation::{Conversation, Message, Role};
 use yore_domain::grant::{Grant, Labels};
@@ -16,10 +13,10 @@ use yore_domain::query::{Corpus, Filter, Order, PageRequest};
 use yore_domain::scope::{Scope, ScopeRule};
 use yore_domain::{ConversationId, MemoryId, MessageId, Timestamp, VersionId};
 use yore_policy::{Permit, visible};
-use yore_store::plan::AliasTarget;
-use yore_store::suite::{Scene, gather, grant, indexing, time, write};
-use yore_store::{Candidate, Search, Snapshot, Write};
-use yore_store_sqlite::{MasterKey, Options, SqliteStore};
+
+use super::{Scene, gather, grant, indexing, time, write};
+use crate::plan::AliasTarget;
+use crate::{Candidate, Keeper, Search, Snapshot, Store, Write};
 
 const WORDS: [&str; 8] =
     ["marzipan", "harbour", "bicycle", "fountain", "violin", "lantern", "pepper", "glacier"];
@@ -255,18 +252,23 @@ impl Content {
     }
 }
 
-fn store() -> (SqliteStore, TempDir) {
-    let home = tempfile::tempdir().unwrap();
-    let options = Options::new(home.path().join("data"), MasterKey::text("07".repeat(32)));
-    (SqliteStore::open(options).unwrap(), home)
-}
+/// A store of whichever kind.
+trait Both: Store + Keeper {}
 
-fn run(check: impl AsyncFn(&SqliteStore, &Content, &Grant, i64)) {
-    let cases = if std::env::var_os("YORE_FULL").is_some() { 512 } else { 24 };
+impl<T: Store + Keeper> Both for T {}
+
+/// So many random vaults, unless the long run wants more.
+fn run<S: Store + Keeper, K>(
+    open: impl AsyncFnOnce() -> Option<(S, K)>,
+    cases: u32,
+    check: impl AsyncFn(&dyn Both, &Content, &Grant, i64),
+) {
+    let cases = if std::env::var_os("YORE_FULL").is_some() { cases * 20 } else { cases };
     let mut runner =
         TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-    let (store, _home) = store();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let Some((store, _kept)) = runtime.block_on(open()) else { return };
     let strategy = (
         prop::collection::vec(story(), 0..14),
         prop::collection::vec(talk(), 0..4),
@@ -298,9 +300,12 @@ fn stood(chain: &[Version], at: Timestamp) -> Option<&Version> {
     chain.iter().rev().find(|version| version.recorded <= at).filter(|it| it.status.is_live())
 }
 
-#[test]
-fn answers_are_exactly_what_the_lens_allows() {
-    run(async |store, content, grant, then| {
+/// Every answer equals what the lens allows.
+pub fn answers_are_exactly_what_the_lens_allows<S: Store + Keeper, K>(
+    open: impl AsyncFnOnce() -> Option<(S, K)>,
+    cases: u32,
+) {
+    run(open, cases, async |store, content, grant, then| {
         let scene = Scene::new(store, store).await;
         content.fill(&scene, |_| true, |_| true).await;
         for permit in [scene.agent(std::slice::from_ref(grant)), scene.owner()] {
@@ -457,9 +462,12 @@ fn unrowed(candidate: &Candidate) -> String {
     format!("{:?} {signals:?} {:?} {:?}", candidate.row.source, candidate.standing, candidate.class)
 }
 
-#[test]
-fn no_byte_depends_on_what_is_hidden() {
-    run(async |store, content, grant, then| {
+/// A vault answers as if what the lens hides had never been written.
+pub fn no_byte_depends_on_what_is_hidden<S: Store + Keeper, K>(
+    open: impl AsyncFnOnce() -> Option<(S, K)>,
+    cases: u32,
+) {
+    run(open, cases, async |store, content, grant, then| {
         let (whole, bare) = (Scene::new(store, store).await, Scene::new(store, store).await);
         let lens = whole.agent(std::slice::from_ref(grant)).lens().clone();
         content.fill(&whole, |_| true, |_| true).await;
