@@ -42,6 +42,11 @@ const TEXTS: usize = 16;
 const ENDED: usize = 100;
 /// How often every vault is visited, whether or not anything was written to it.
 const ROUND: Duration = Duration::from_secs(3600);
+/// What the work of a vault is called among servers, how long one that says nothing more has it,
+/// and when another one asks again.
+const WORK: &str = "work";
+const TURN: Duration = Duration::from_secs(120);
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Which vaults have something to do.
 #[derive(Default)]
@@ -140,8 +145,17 @@ impl Engine {
         Ok(vaults.into_iter().map(|info| info.id).collect())
     }
 
+    /// Takes work in a vault for this server alone, unless another one has it.
+    pub(crate) async fn takes(&self, vault: VaultId, work: &str, time: Duration) -> Result<bool> {
+        let permit = self.system(vault, "share the work")?;
+        self.store().lease(&permit, work, time).await
+    }
+
     /// Does one piece of each sort of work in a vault.
     async fn work(&self, vault: VaultId) -> Result<Left> {
+        if self.keeper().tend(&self.system(vault, "upkeep")?, self.now()).await? {
+            return Ok(Left::More);
+        }
         let pieces = [
             self.end_memories(vault).await?,
             self.end_kept(vault).await?,
@@ -279,8 +293,11 @@ async fn run(engine: Engine, mut stopped: watch::Receiver<bool>) {
 
 async fn work_until(engine: &Engine, stopped: &mut watch::Receiver<bool>) {
     let mut round: Option<Instant> = None;
+    // Vaults in which another server works: it may have looked away just before this one wrote.
+    let mut others: BTreeSet<VaultId> = BTreeSet::new();
     loop {
         let mut vaults = std::mem::take(&mut *engine.0.work.touched.lock());
+        vaults.append(&mut others);
         if round.is_none_or(|last| last.elapsed() >= ROUND) {
             match engine.all_vaults().await {
                 Ok(all) => vaults.extend(all),
@@ -291,11 +308,16 @@ async fn work_until(engine: &Engine, stopped: &mut watch::Receiver<bool>) {
         let every = engine.settings().consolidation.every;
         vaults.extend(engine.0.work.due(engine.now(), every));
         for vault in vaults {
-            if finish(engine, vault, stopped).await.is_none() {
-                return;
+            match finish(engine, vault, stopped).await {
+                Some(Turn::Done) => {}
+                Some(Turn::Others) => {
+                    others.insert(vault);
+                }
+                None => return,
             }
         }
-        let rest = engine.0.work.rest(engine.now(), every).unwrap_or(ROUND).min(ROUND);
+        let most = if others.is_empty() { ROUND } else { ASK_AGAIN };
+        let rest = engine.0.work.rest(engine.now(), every).unwrap_or(most).min(most);
         tokio::select! {
             _ = stopped.wait_for(|stop| *stop) => return,
             () = engine.0.work.wake.notified() => {}
@@ -304,14 +326,46 @@ async fn work_until(engine: &Engine, stopped: &mut watch::Receiver<bool>) {
     }
 }
 
+/// Whose turn it was in a vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// This server's, and it did what there was.
+    Done,
+    /// Another server's.
+    Others,
+}
+
 /// Works in one vault until nothing is left; `None` when it was told to stop.
 async fn finish(
     engine: &Engine,
     vault: VaultId,
     stopped: &mut watch::Receiver<bool>,
-) -> Option<()> {
+) -> Option<Turn> {
+    let turn = take_turns(engine, vault, stopped).await;
+    if turn != Some(Turn::Others)
+        && let Ok(permit) = engine.system(vault, "background work")
+        && let Err(error) = engine.store().give_back(&permit, WORK).await
+    {
+        tracing::debug!(%vault, %error, "others wait until the work of this server ends by itself");
+    }
+    turn
+}
+
+async fn take_turns(
+    engine: &Engine,
+    vault: VaultId,
+    stopped: &mut watch::Receiver<bool>,
+) -> Option<Turn> {
     loop {
         let begun = Instant::now();
+        match engine.takes(vault, WORK, TURN).await {
+            Ok(true) => {}
+            Ok(false) => return Some(Turn::Others),
+            Err(error) => {
+                tracing::error!(%vault, %error, "background work failed");
+                return Some(Turn::Done);
+            }
+        }
         let left = match engine.work(vault).await {
             Ok(left) => left,
             Err(error) => {
@@ -323,7 +377,7 @@ async fn finish(
             return None;
         }
         if left == Left::Nothing {
-            return Some(());
+            return Some(Turn::Done);
         }
         // Resting as long as it worked leaves half of the core to those who wait.
         tokio::select! {

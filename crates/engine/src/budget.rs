@@ -9,6 +9,7 @@ use yore_domain::audit::Actor;
 use yore_domain::grant::Verb;
 use yore_domain::{Error, Result, Timestamp, VaultId};
 use yore_policy::{Need, Permit};
+use yore_store::Store;
 
 use crate::engine::Settings;
 
@@ -48,9 +49,11 @@ struct Bucket {
 }
 
 impl Budgets {
-    /// Takes one from each bucket the operation draws on, or says when to come back.
-    pub(crate) fn spend(
+    /// Takes one from each bucket the operation draws on, or says when to come back. What this
+    /// process would allow is asked of the store, too, which counts for all servers together.
+    pub(crate) async fn spend(
         &self,
+        store: &dyn Store,
         settings: &Settings,
         permit: &Permit,
         need: Need,
@@ -70,10 +73,18 @@ impl Budgets {
         } else {
             (Meter::Writes, settings.writes_per_minute)
         };
-        self.take((permit.vault(), agent.clone(), meter), most, now)?;
+        let mut drawn = vec![(meter, most)];
         if matches!(need.operation, "recall" | "context" | "search") {
-            let key = (permit.vault(), agent, Meter::Recalls);
-            self.take(key, settings.recalls_per_minute, now)?;
+            drawn.push((Meter::Recalls, settings.recalls_per_minute));
+        }
+        for (meter, most) in drawn {
+            let Some(most) = most else { continue };
+            self.take((permit.vault(), agent.clone(), meter), Some(most), now)?;
+            let bucket = format!("{meter:?} {}", agent.as_deref().unwrap_or_default());
+            if !store.draw(permit, &bucket, most, now).await? {
+                let wait = if most > 0 { MINUTE / f64::from(most) } else { MINUTE };
+                return Err(Error::RateLimited { retry_after: Duration::from_secs_f64(wait) });
+            }
         }
         Ok(())
     }

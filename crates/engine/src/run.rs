@@ -276,7 +276,10 @@ impl Engine {
             Ok((evidence, principal)) => match authorise(&principal, need, now) {
                 Ok(permit) => {
                     let spent = match spending {
-                        Spending::Once => self.0.budgets.spend(self.settings(), &permit, need, now),
+                        Spending::Once => {
+                            let (store, settings) = (self.store(), self.settings());
+                            self.0.budgets.spend(store, settings, &permit, need, now).await
+                        }
                         Spending::Nothing => Ok(()),
                     };
                     match spent {

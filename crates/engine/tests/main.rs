@@ -22,6 +22,7 @@ mod interleaved;
 mod keep;
 mod messages;
 mod neighbours;
+mod nodes;
 mod preview;
 mod propose;
 mod ranking;

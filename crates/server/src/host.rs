@@ -42,6 +42,9 @@ const CERTIFICATE_LOOK: Duration = Duration::from_secs(5);
 const TURNS: Duration = Duration::from_secs(30);
 const TURN: Duration = Duration::from_millis(25);
 
+/// How often it is looked for jobs that another server left.
+const TAKE_UP: Duration = Duration::from_secs(300);
+
 /// An open data directory. Nothing else can open it meanwhile.
 #[derive(Debug)]
 pub struct Host {
@@ -199,6 +202,7 @@ impl Host {
         if let Err(error) = app.omp().resume().await {
             tracing::error!(%error, "unfinished jobs could not be taken up");
         }
+        let taking_up = tokio::spawn(take_up(app.clone(), halted.clone()));
         app.set_ready(true);
         let stop = app.surface().stop.clone();
         let serving = tokio::spawn(acceptor.run(listeners));
@@ -223,6 +227,9 @@ impl Host {
             }
         }
         telling.stop().await;
+        if let Err(error) = taking_up.await {
+            tracing::error!(%error, "the taking up of jobs ended badly");
+        }
         app.omp().halt().await;
         drop(app);
         self.close(Some(background)).await
@@ -313,6 +320,19 @@ fn published(config: &Config) -> Option<Arc<dyn Issuers>> {
     (!issuers.is_empty()).then(|| Arc::new(Known::new(issuers, fetch)) as Arc<dyn Issuers>)
 }
 
+/// Takes up jobs of servers that share the database and did not come back.
+async fn take_up(app: App, mut halted: watch::Receiver<bool>) {
+    while app.config().database.is_some() {
+        tokio::select! {
+            _ = halted.wait_for(|halt| *halt) => return,
+            () = tokio::time::sleep(TAKE_UP) => {}
+        }
+        if let Err(error) = app.omp().resume().await {
+            tracing::error!(%error, "unfinished jobs could not be taken up");
+        }
+    }
+}
+
 /// Where vaults lie.
 enum Vaults {
     Files(Arc<SqliteStore>),
@@ -326,6 +346,8 @@ impl Vaults {
         if let Some(address) = &config.database {
             let mut options = yore_store_postgres::Options::new(address.expose(), master.clone());
             options.tokens = Some(kin);
+            let data = config.data.clone();
+            options.node = blocking(move || key::node(&data)).await?;
             return Ok(Self::Database(Arc::new(PostgresStore::open(options).await?)));
         }
         let data = config.data.clone();

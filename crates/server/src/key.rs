@@ -107,6 +107,12 @@ fn stretched(passphrase: &str, salt: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     Ok(key)
 }
 
+/// The name by which the server of a directory takes work among those that share a database.
+pub(crate) fn node(data: &Path) -> Result<[u8; 16]> {
+    let name = hash::hmac_sha256(&salt(data)?, b"yore node v1");
+    Ok(name.first_chunk().copied().expect("invariant: a digest is longer than half of it"))
+}
+
 /// The directory's salt for proofs, made by whoever comes first.
 fn salt(data: &Path) -> Result<Vec<u8>> {
     let path = data.join("proof.salt");

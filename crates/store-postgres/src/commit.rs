@@ -26,7 +26,7 @@ use yore_store::{CommitError, Plan, Precondition, Receipt, Write};
 
 use crate::audit;
 use crate::error::{Error, Result};
-use crate::pool::{Begin, Conn, Param, Pool};
+use crate::pool::{Begin, Conn, Owned, Param, Pool, owned};
 use crate::vault::{Setting, Vault, numbered};
 
 pub(crate) use books::{hold_code, post_name};
@@ -92,29 +92,29 @@ impl Tail {
 
     async fn store(&self, conn: &Conn, at: Timestamp) -> Result<()> {
         let hash = self.hash.map(|hash| hash.as_bytes().to_vec());
-        conn.run(
+        conn.later(
             "UPDATE tail SET seq = $2, at = $3, hash = $4, change = $5, memory = $6, version = $7,
                  conversation = $8, message = $9, letter = $10, class = $11, grants = $12,
                  rules = $13, books = $14
              WHERE vault = $1",
-            &[
-                &self.seq,
-                &at.micros(),
-                &hash,
-                &self.change,
-                &self.memory,
-                &self.version,
-                &self.conversation,
-                &self.message,
-                &self.letter,
-                &self.class,
-                &self.grants,
-                &self.rules,
-                &self.books,
+            owned![
+                self.seq,
+                at.micros(),
+                hash,
+                self.change,
+                self.memory,
+                self.version,
+                self.conversation,
+                self.message,
+                self.letter,
+                self.class,
+                self.grants,
+                self.rules,
+                self.books,
             ],
+            None,
         )
-        .await?;
-        Ok(())
+        .await
     }
 }
 
@@ -202,6 +202,12 @@ async fn apply(conn: &Conn, vault: &Vault, plan: &Plan) -> Result<Done, CommitEr
 impl Commit<'_> {
     async fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         self.conn.run(sql, params).await
+    }
+
+    /// Changes rows without waiting for the answer; a failure is heard of before the commit is
+    /// through.
+    async fn later(&self, sql: &str, params: Vec<Owned>) -> Result<()> {
+        self.conn.later(sql, params, None).await
     }
 
     async fn is_there(&self, sql: &str, params: &[Param<'_>]) -> Result<bool> {
@@ -398,28 +404,28 @@ impl Commit<'_> {
             [] => None,
             told => Some(self.seal("outbox", &numbered(seq), &told)?),
         };
-        self.run(
+        self.later(
             "INSERT INTO audit (vault, seq, at, operation, agent, hash, change, data, changes)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            &[
-                &seq,
-                &draft.at.micros(),
-                &draft.operation,
-                &agent,
-                &hash.as_bytes().as_slice(),
-                &self.tail.change,
-                &sealed,
-                &changes,
+            owned![
+                seq,
+                draft.at.micros(),
+                draft.operation.clone(),
+                agent,
+                hash.as_bytes().to_vec(),
+                self.tail.change,
+                sealed,
+                changes,
             ],
         )
         .await?;
         for target in &draft.targets {
             if !self.written.contains(&target.memory) {
-                self.run(
+                self.later(
                     "INSERT INTO audit_target (vault, memory, seq)
                      SELECT vault, row, $3 FROM memory WHERE vault = $1 AND id = $2
                      ON CONFLICT DO NOTHING",
-                    &[&target.memory.bytes().as_slice(), &seq],
+                    owned![target.memory.bytes().to_vec(), seq],
                 )
                 .await?;
             }

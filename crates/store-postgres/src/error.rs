@@ -61,6 +61,14 @@ impl Error {
         matches!(self, Self::Postgres(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 
+    /// Names a second row with the same key as what it is to the caller.
+    pub(crate) fn or_taken(self, what: Option<&'static str>) -> Self {
+        match what {
+            Some(what) if self.is_taken() => DomainError::conflict(what).into(),
+            Some(_) | None => self,
+        }
+    }
+
     /// Says what is in the way when coming back later may help.
     fn busy(&self) -> Option<String> {
         let error = match self {

@@ -7,7 +7,7 @@ use yore_canon::did::Did;
 use yore_canon::hash::Blake3;
 use yore_canon::key::VerifyingKey;
 use yore_domain::grant::Verb;
-use yore_domain::{Error as DomainError, TenantId, Timestamp, VaultId};
+use yore_domain::{Error as DomainError, Span, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 use yore_store::keeper::{Health, Traces, VaultInfo};
 use yore_store::key::Key;
@@ -22,6 +22,9 @@ use crate::vault::Vault;
 
 mod check;
 mod traces;
+
+/// How long an attachment may take to arrive.
+const UNFINISHED: Span = Span::days(1);
 
 const COLUMNS: &str = "vault, tenant, owner, did, created, wrapped";
 
@@ -116,6 +119,29 @@ impl Inner {
         conn.commit().await?;
         self.forget(id);
         Ok(())
+    }
+
+    /// Drops what is left of attachments that stopped growing, and of work that ended long ago.
+    async fn tend(&self, id: VaultId, now: Timestamp) -> Result<bool> {
+        let conn = self.writers.begin(id, Begin::Strict).await?;
+        let before = now.minus(UNFINISHED).micros();
+        let sql = "SELECT hash FROM blob WHERE vault = $1 AND size IS NULL AND grown < $2 LIMIT 1";
+        let Some(row) = conn.row(sql, &[&before]).await? else {
+            let sql = "DELETE FROM lease WHERE vault = $1 AND ends < now() - interval '1 day'";
+            conn.run(sql, &[]).await?;
+            conn.commit().await?;
+            return Ok(false);
+        };
+        let hash: &[u8] = row.get(0);
+        // Whoever adds a piece meanwhile holds the tail; then it has grown after all.
+        conn.row("SELECT 1 FROM tail WHERE vault = $1 FOR UPDATE", &[]).await?;
+        let sql = "DELETE FROM blob WHERE vault = $1 AND hash = $2 AND size IS NULL AND grown < $3";
+        if conn.run(sql, &[&hash, &before]).await? > 0 {
+            let sql = "DELETE FROM blob_chunk WHERE vault = $1 AND hash = $2";
+            conn.run(sql, &[&hash]).await?;
+        }
+        conn.commit().await?;
+        Ok(true)
     }
 
     async fn seal(&self, id: VaultId, now: Timestamp) -> Result<()> {
@@ -234,6 +260,13 @@ impl Keeper for PostgresStore {
         Box::pin(async move {
             admin(permit)?;
             Ok(traces::search(&self.inner, permit.vault(), text).await?)
+        })
+    }
+
+    fn tend<'a>(&'a self, permit: &'a Permit, now: Timestamp) -> Answer<'a, bool> {
+        Box::pin(async move {
+            admin(permit)?;
+            Ok(self.inner.tend(permit.vault(), now).await?)
         })
     }
 

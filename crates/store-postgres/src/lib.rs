@@ -24,8 +24,10 @@ mod migrate;
 mod pool;
 mod roots;
 mod search;
+mod shared;
 mod snapshot;
 mod store;
+mod tls;
 mod vault;
 
 pub use error::{Error, Result};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream;
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 use yore_domain::{Seq, VaultId};
 
 use crate::error::Result;
@@ -58,7 +58,7 @@ pub(crate) async fn run(
 async fn connect(setup: &Setup) -> Result<(Client, mpsc::Receiver<String>)> {
     let mut config = setup.config.clone();
     config.application_name(NAME);
-    let (client, mut connection) = config.connect(NoTls).await?;
+    let (client, mut connection) = config.connect(setup.connector.clone()).await?;
     let (send, heard) = mpsc::channel(256);
     tokio::spawn(async move {
         let mut messages = stream::poll_fn(move |context| connection.poll_message(context));

@@ -9,7 +9,12 @@ use tokio_postgres::Client;
 use crate::error::{Error, Result};
 
 /// The steps, in order; each is carried out once.
-const STEPS: &[Step] = &[Step {
+const STEPS: &[Step] = &[VAULTS, SHARED];
+
+const SHARED: Step =
+    Step { sql: include_str!("schema/0002.sql"), parted: &[], walled: &["lease", "bucket"] };
+
+const VAULTS: Step = Step {
     sql: include_str!("schema/0001.sql"),
     parted: &["memory", "version", "message", "document", "vector", "posting", "audit"],
     walled: &[
@@ -48,7 +53,7 @@ const STEPS: &[Step] = &[Step {
         "locate",
         "line",
     ],
-}];
+};
 
 /// How many tables a parted table is spread over.
 const PARTS: usize = 16;

@@ -2,26 +2,54 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures::future::maybe_done;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, Row, Statement};
 use yore_canon::encode;
 use yore_domain::VaultId;
 
 use crate::error::{Error, Result};
+use crate::tls::Connector;
 
 /// Something to put into a statement.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// The same for a statement that is sent later.
+pub(crate) type Owned = Box<dyn ToSql + Sync + Send>;
+
+/// Puts values into a statement that is sent later.
+macro_rules! owned {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as $crate::pool::Owned),*]
+    };
+}
+
+pub(crate) use owned;
+
+/// How many changes travel together at most.
+const FLIGHT: usize = 64;
+
+/// A change that waits to be sent.
+struct Queued {
+    statement: Statement,
+    params: Vec<Owned>,
+    /// What a second row with the same key is to the caller.
+    taken: Option<&'static str>,
+}
 
 /// How a connection is set up.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) config: Config,
+    pub(crate) connector: Connector,
     /// Whom the server acts as.
     pub(crate) role: String,
     /// The longest a statement may take.
@@ -37,7 +65,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// Connects as the address says.
     pub(crate) async fn connect(&self) -> Result<Client> {
-        let (client, connection) = self.config.connect(NoTls).await?;
+        let (client, connection) = self.config.connect(self.connector.clone()).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the database ended");
@@ -126,6 +154,7 @@ impl Pool {
                         link: Some(link),
                         pool,
                         permit: Some(permit),
+                        queued: Mutex::default(),
                     });
                 }
                 // The database may have closed what lay idle.
@@ -172,6 +201,8 @@ pub(crate) struct Conn {
     link: Option<Link>,
     pool: Arc<Pool>,
     permit: Option<OwnedSemaphorePermit>,
+    /// Changes whose answers nobody waits for, sent ahead of the next statement.
+    queued: Mutex<Vec<Queued>>,
 }
 
 impl fmt::Debug for Conn {
@@ -201,7 +232,7 @@ impl Conn {
         let vault = self.vault.as_slice();
         let mut all: Vec<Param<'_>> = vec![&vault];
         all.extend_from_slice(params);
-        Ok(self.link().client.query(&statement, &all).await?)
+        self.together(self.link().client.query(&statement, &all)).await
     }
 
     /// Reads at most one row.
@@ -215,7 +246,67 @@ impl Conn {
         let vault = self.vault.as_slice();
         let mut all: Vec<Param<'_>> = vec![&vault];
         all.extend_from_slice(params);
-        Ok(self.link().client.execute(&statement, &all).await?)
+        self.together(self.link().client.execute(&statement, &all)).await
+    }
+
+    /// Changes rows whenever the next statement is sent, and fails with that one. `taken` says what
+    /// a second row with the same key is to the caller.
+    pub(crate) async fn later(
+        &self,
+        sql: &str,
+        params: Vec<Owned>,
+        taken: Option<&'static str>,
+    ) -> Result<()> {
+        let statement = self.prepared(sql).await?;
+        let mut all: Vec<Owned> = vec![Box::new(self.vault.to_vec())];
+        all.extend(params);
+        let waiting = {
+            let mut queued = self.queued.lock();
+            queued.push(Queued { statement, params: all, taken });
+            queued.len()
+        };
+        if waiting < FLIGHT {
+            return Ok(());
+        }
+        self.together(std::future::ready(Ok(()))).await
+    }
+
+    /// Sends what waits and then a statement, without a pause between them, and hears of all. A
+    /// connection answers in the order in which it was asked, so the first failure is the cause
+    /// of the others.
+    async fn together<T>(
+        &self,
+        last: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        let queued = std::mem::take(&mut *self.queued.lock());
+        if queued.is_empty() {
+            return Ok(last.await?);
+        }
+        let client = &self.link().client;
+        let mut flight: Vec<_> = queued
+            .iter()
+            .map(|one| {
+                let params: Vec<Param<'_>> =
+                    one.params.iter().map(|param| &**param as Param<'_>).collect();
+                Box::pin(maybe_done(async move { client.execute(&one.statement, &params).await }))
+            })
+            .collect();
+        let mut last = std::pin::pin!(maybe_done(last));
+        // A request is sent when it is first looked at: all are, in order, before any is waited for.
+        poll_fn(|context| {
+            let mut pending = false;
+            for one in &mut flight {
+                pending |= one.as_mut().poll(context).is_pending();
+            }
+            pending |= last.as_mut().poll(context).is_pending();
+            if pending { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        for (mut one, sent) in flight.into_iter().zip(&queued) {
+            let done = one.as_mut().take_output().expect("invariant: all are done");
+            done.map_err(|error| Error::from(error).or_taken(sent.taken))?;
+        }
+        Ok(last.as_mut().take_output().expect("invariant: all are done")?)
     }
 
     /// The vault as a statement spells it that cannot take parameters.
@@ -225,12 +316,12 @@ impl Conn {
 
     /// Reads rows with a statement that is used once.
     pub(crate) async fn fetch(&self, sql: &str) -> Result<Vec<Row>> {
-        Ok(self.link().client.query(sql, &[]).await?)
+        self.together(self.link().client.query(sql, &[])).await
     }
 
     /// Runs statements that take no parameters.
     pub(crate) async fn batch(&self, sql: &str) -> Result<()> {
-        Ok(self.link().client.batch_execute(sql).await?)
+        self.together(self.link().client.batch_execute(sql)).await
     }
 
     /// Makes the changes stay.
@@ -240,11 +331,13 @@ impl Conn {
 
     /// Undoes the changes.
     pub(crate) async fn roll_back(mut self) -> Result<()> {
+        // What was not sent need not be undone.
+        self.queued.lock().clear();
         self.end("ROLLBACK").await
     }
 
     async fn end(&mut self, sql: &str) -> Result<()> {
-        self.link().client.batch_execute(sql).await?;
+        self.batch(sql).await?;
         // Only a connection whose transaction ended as told is used again.
         self.pool.idle.lock().extend(self.link.take());
         Ok(())

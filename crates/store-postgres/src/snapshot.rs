@@ -98,7 +98,8 @@ impl PostgresSnapshot {
                 books
             }
         };
-        conn.roll_back().await?;
+        // It is rolled back behind our back: nobody has to wait for that.
+        drop(conn);
         let epochs = Epochs {
             grants: tail.get::<_, i64>(0).cast_unsigned(),
             rules: tail.get::<_, i64>(1).cast_unsigned(),

@@ -10,13 +10,11 @@ use futures::future::BoxFuture;
 use lru::LruCache;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
 use yore_canon::encode;
-use yore_domain::{Error as DomainError, Seq, VaultId};
+use yore_domain::{Error as DomainError, Seq, Timestamp, VaultId};
 use yore_index::TokenTable;
 use yore_policy::Permit;
-use yore_store::key::{Cost, Key, MasterKey};
+use yore_store::key::{self, Cost, Key, MasterKey};
 use yore_store::{CommitError, Durability, Plan, Receipt, Snapshot, Store};
 
 use crate::commit;
@@ -27,7 +25,8 @@ use crate::migrate;
 use crate::pool::{Begin, Conn, Pool, Setup};
 use crate::roots::Root;
 use crate::snapshot::PostgresSnapshot;
-use crate::vault::{SEED, Setting, Vault};
+use crate::tls;
+use crate::vault::{Place, SEED, Setting, Vault};
 
 /// How many commits that nobody waits for may be under way at once.
 const RELAXED: usize = 256;
@@ -64,6 +63,9 @@ pub struct Options {
     pub max_open_vaults: NonZeroUsize,
     /// Up to how many visible documents every search by vector is exact.
     pub exact_up_to: u32,
+    /// By what name this server takes work; the same after a restart, so that it goes on with what
+    /// it had.
+    pub node: [u8; 16],
     /// Vectors of single tokens, for the part of search that forgives other words.
     pub tokens: Option<Arc<dyn TokenTable + Send + Sync>>,
 }
@@ -86,15 +88,13 @@ impl Options {
             poll: Duration::from_secs(5),
             max_open_vaults: NonZeroUsize::new(4096).expect("invariant: 4096 is not zero"),
             exact_up_to: 20_000,
+            node: key::random(),
             tokens: None,
         }
     }
 
     fn setup(&self) -> Result<Setup> {
-        let config: Config = self
-            .url
-            .parse()
-            .map_err(|_| Error::Address("it is not one of a PostgreSQL database".into()))?;
+        let (config, connector) = tls::read(&self.url)?;
         let mut letters = self.role.chars();
         let begins = letters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_');
         let goes_on = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -103,16 +103,9 @@ impl Options {
                 "the role must be lower-case letters, digits and underscores".into(),
             ));
         }
-        let encrypted = matches!(config.get_ssl_mode(), SslMode::Require);
-        if encrypted || (config.get_ssl_mode() != SslMode::Disable && !is_near(&config)) {
-            return Err(Error::Address(
-                "encrypted connections are not supported yet: reach the database on this machine \
-                 or through a tunnel, or say sslmode=disable on a network that you trust"
-                    .into(),
-            ));
-        }
         Ok(Setup {
             config,
+            connector,
             role: self.role.clone(),
             statement: self.statement_timeout,
             lock: self.lock_timeout,
@@ -120,18 +113,6 @@ impl Options {
             patience: self.patience,
         })
     }
-}
-
-/// Whether every host is this machine.
-fn is_near(config: &Config) -> bool {
-    config.get_hosts().iter().all(|host| match host {
-        Host::Tcp(name) => {
-            name == "localhost"
-                || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-        #[cfg(unix)]
-        Host::Unix(_) => true,
-    })
 }
 
 impl fmt::Debug for Options {
@@ -314,12 +295,13 @@ impl Inner {
 
     async fn commit(
         &self,
-        permit: &Permit,
+        vault: &Vault,
+        mut place: Place,
         plan: &Plan,
         how: Begin,
     ) -> Result<Receipt, CommitError> {
-        let vault = self.vault(permit.vault()).await?;
-        let done = commit::carry_out(&self.writers, &vault, plan, how).await?;
+        place.come_up().await;
+        let done = commit::carry_out(&self.writers, vault, plan, how).await?;
         vault.reached(done.receipt.change);
         if done.changed {
             self.tell(vault.id, done.receipt.change);
@@ -366,15 +348,20 @@ impl Store for PostgresStore {
         plan: Plan,
     ) -> BoxFuture<'a, Result<Receipt, CommitError>> {
         Box::pin(async move {
+            let vault = self.inner.vault(permit.vault()).await?;
             match plan.durability {
-                Durability::Strict => self.inner.commit(permit, &plan, Begin::Strict).await,
+                Durability::Strict => {
+                    let place = vault.line_up();
+                    self.inner.commit(&vault, place, &plan, Begin::Strict).await
+                }
                 Durability::Relaxed => {
-                    let change = self.inner.vault(permit.vault()).await?.last_reached();
+                    let change = vault.last_reached();
                     let slot = Arc::clone(&self.inner.relaxed).acquire_owned().await;
-                    let (inner, permit) = (Arc::clone(&self.inner), permit.clone());
+                    let (inner, place) = (Arc::clone(&self.inner), vault.line_up());
                     tokio::spawn(async move {
-                        if let Err(error) = inner.commit(&permit, &plan, Begin::Relaxed).await {
-                            let vault = permit.vault();
+                        let done = inner.commit(&vault, place, &plan, Begin::Relaxed).await;
+                        if let Err(error) = done {
+                            let vault = vault.id;
                             tracing::warn!(%vault, %error, "a relaxed commit of vault {vault} failed");
                         }
                         drop(slot);
@@ -404,5 +391,32 @@ impl Store for PostgresStore {
             self.inner.tell(id, last);
             Ok(receiver)
         })
+    }
+
+    fn lease<'a>(
+        &'a self,
+        permit: &'a Permit,
+        work: &'a str,
+        time: Duration,
+    ) -> BoxFuture<'a, Result<bool, DomainError>> {
+        Box::pin(async move { Ok(self.inner.lease(permit.vault(), work, time).await?) })
+    }
+
+    fn give_back<'a>(
+        &'a self,
+        permit: &'a Permit,
+        work: &'a str,
+    ) -> BoxFuture<'a, Result<(), DomainError>> {
+        Box::pin(async move { Ok(self.inner.give_back(permit.vault(), work).await?) })
+    }
+
+    fn draw<'a>(
+        &'a self,
+        permit: &'a Permit,
+        bucket: &'a str,
+        per_minute: u32,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, DomainError>> {
+        Box::pin(async move { Ok(self.inner.draw(permit.vault(), bucket, per_minute, now).await?) })
     }
 }

@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use yore_canon::hash;
 use yore_canon::key::{Algorithm, SigningKey};
 use yore_domain::class::Class;
@@ -34,6 +36,39 @@ pub(crate) struct Vault {
     books: RwLock<Option<(i64, Arc<Books>)>>,
     /// The last change this server knows of.
     change: AtomicU64,
+    /// When the commit that came last is through.
+    last: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+/// The place of a commit among those of its vault that this server makes. Dropped, it lets the
+/// next one go on.
+#[derive(Debug)]
+pub(crate) struct Place {
+    before: Option<oneshot::Receiver<()>>,
+    through: Option<oneshot::Sender<()>>,
+}
+
+impl Place {
+    /// Waits until those who came before are through, however they ended.
+    pub(crate) async fn come_up(&mut self) {
+        if let Some(before) = self.before.take() {
+            // A place that was dropped tells the same as one that was used.
+            drop(before.await);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Whoever gave up waiting does not let the next one past those before it.
+        let (before, through) = (self.before.take(), self.through.take());
+        if let (Some(before), Ok(handle)) = (before, Handle::try_current()) {
+            handle.spawn(async move {
+                drop(before.await);
+                drop(through);
+            });
+        }
+    }
 }
 
 /// Classes are numbered from one without gaps and never change, so knowing the first ones stays
@@ -61,7 +96,16 @@ impl Vault {
             .map_err(|error| Error::Damaged(error.to_string()))?;
         let (rows, names) = purposes(key);
         let (classes, books) = (RwLock::default(), RwLock::default());
-        Ok(Self { id, info, signer, rows, names, classes, books, change: AtomicU64::new(0) })
+        let (change, last) = (AtomicU64::new(0), Mutex::default());
+        Ok(Self { id, info, signer, rows, names, classes, books, change, last })
+    }
+
+    /// Lines a commit up: commits of a vault happen in the order in which they were asked for,
+    /// those that nobody waits for among them. The vault's tail would make them wait for each
+    /// other in any case; here they wait without holding a connection.
+    pub(crate) fn line_up(&self) -> Place {
+        let (through, receiver) = oneshot::channel();
+        Place { before: self.last.lock().replace(receiver), through: Some(through) }
     }
 
     /// Opens a vault whose key is known, inside a transaction of the vault.

@@ -139,3 +139,110 @@ async fn views_that_hold_every_connection_do_not_hold_up_commits() {
     yore_store::Keeper::close(&store).await.unwrap();
     assert!(store.snapshot(&scene.owner()).await.is_err(), "closed is closed");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_is_done_by_one_server_until_it_is_given_back_or_over() {
+    let Some([one, other]) = two().await else { return };
+    let scene = Scene::new(&one, &one).await;
+    let (permit, long) = (scene.owner(), Duration::from_secs(60));
+    let race = (0..10).map(|number| {
+        let store = if number % 2 == 0 { &one } else { &other };
+        store.lease(&permit, "work", long)
+    });
+    let taken: Vec<bool> = join_all(race).await.into_iter().map(Result::unwrap).collect();
+    let first = taken.iter().position(|taken| *taken).unwrap();
+    // Whoever had it first has it each time it asks, and the other never.
+    assert!(taken.iter().enumerate().all(|(at, taken)| !taken || at % 2 == first % 2));
+    let (has, waits) = if first % 2 == 0 { (&one, &other) } else { (&other, &one) };
+    assert!(has.lease(&permit, "work", long).await.unwrap());
+    assert!(!waits.lease(&permit, "work", long).await.unwrap());
+    assert!(waits.lease(&permit, "other work", long).await.unwrap());
+    let elsewhere = Scene::new(&one, &one).await;
+    assert!(waits.lease(&elsewhere.owner(), "work", long).await.unwrap(), "another vault");
+    waits.give_back(&permit, "work").await.unwrap();
+    assert!(!waits.lease(&permit, "work", long).await.unwrap(), "it was not its own to give");
+    has.give_back(&permit, "work").await.unwrap();
+    assert!(waits.lease(&permit, "work", Duration::from_millis(200)).await.unwrap());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(has.lease(&permit, "work", long).await.unwrap(), "its time was over");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_is_shared_by_all_servers() {
+    let Some([one, other]) = two().await else { return };
+    let scene = Scene::new(&one, &one).await;
+    let (permit, now) = (scene.owner(), suite::time(0));
+    let draw = async |store: &PostgresStore, now| store.draw(&permit, "reads", 6, now).await;
+    let mut drawn = 0;
+    for number in 0..10 {
+        let store = if number % 2 == 0 { &one } else { &other };
+        drawn += usize::from(draw(store, now).await.unwrap());
+    }
+    assert_eq!(drawn, 6);
+    assert!(!draw(&one, suite::time(9)).await.unwrap(), "one flows in every ten seconds");
+    assert!(draw(&other, suite::time(10)).await.unwrap());
+    assert!(!draw(&one, suite::time(10)).await.unwrap());
+    assert!(!draw(&one, suite::time(5)).await.unwrap(), "a clock that goes after gains nothing");
+    assert!(one.draw(&permit, "writes", 1, now).await.unwrap(), "another bucket");
+    assert!(!one.draw(&permit, "nothing", 0, now).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn commits_happen_in_the_order_in_which_they_were_asked_for() {
+    let Some((store, ())) = support::empty_store().await else { return };
+    let scene = Scene::new(&store, &store).await;
+    let plan = |number: usize| {
+        let mut plan = scene.plan(vec![]);
+        plan.audit.operation = format!("step {number}");
+        if number % 3 != 0 {
+            plan.durability = yore_store::Durability::Relaxed;
+        }
+        plan
+    };
+    for number in 0..30 {
+        scene.run(plan(number)).await.unwrap();
+        if number == 10 {
+            // One that is given up while it waits lets nobody past those before it.
+            let (owner, given_up) = (scene.owner(), scene.plan(vec![]));
+            let commit = store.commit(&owner, given_up);
+            drop(tokio::time::timeout(Duration::ZERO, commit).await);
+        }
+    }
+    scene.run(scene.plan(vec![])).await.unwrap();
+    let query = yore_store::snapshot::AuditQuery { limit: 100, ..Default::default() };
+    let entries = scene.look().await.audit(&query).await.unwrap();
+    let steps: Vec<String> = entries
+        .iter()
+        .map(|entry| entry.draft.operation.clone())
+        .filter(|operation| operation.starts_with("step"))
+        .collect();
+    assert_eq!(steps, (0..30).map(|number| format!("step {number}")).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_left_of_a_broken_upload_goes_after_a_day() {
+    let Some((store, ())) = support::empty_store().await else { return };
+    let address = support::database().await.unwrap();
+    let scene = Scene::new(&store, &store).await;
+    let permit = support::system(scene.owner().vault());
+    let chunk = |name: &[u8], number, complete| Write::BlobChunk {
+        blob: yore_domain::BlobHash::of(name),
+        number,
+        bytes: b"a piece".to_vec(),
+        complete,
+    };
+    scene.commit(vec![chunk(b"broken", 0, None), chunk(b"broken", 1, None)]).await;
+    scene.commit(vec![chunk(b"whole", 0, Some(7))]).await;
+    let owner = support::connect(&address).await;
+    let vault = permit.vault().bytes();
+    let left = async || -> i64 {
+        let sql = "SELECT count(*) FROM yore.blob_chunk WHERE vault = $1";
+        owner.query_one(sql, &[&vault.as_slice()]).await.unwrap().get(0)
+    };
+    let hour = yore_domain::Span::seconds(3600);
+    assert!(!yore_store::Keeper::tend(&store, &permit, scene.tick().plus(hour)).await.unwrap());
+    assert_eq!(left().await, 3);
+    let later = scene.tick().plus(yore_domain::Span::days(2));
+    while yore_store::Keeper::tend(&store, &permit, later).await.unwrap() {}
+    assert_eq!(left().await, 1, "the whole one stays");
+}

@@ -220,3 +220,76 @@ async fn a_check_finds_what_someone_changed() {
     assert_eq!(health.storage.len(), 1, "{health:?}");
     assert!(!health.audit.faults.is_empty(), "{health:?}");
 }
+
+/// Answers on a port as a PostgreSQL that encrypts, for one that does not: the handshake is real,
+/// and so is the server behind it. Returns the port and the certificate.
+async fn encrypting(server: &str) -> (u16, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::rustls::ServerConfig;
+    use tokio_rustls::rustls::crypto::ring::default_provider;
+    use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let config = ServerConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .unwrap();
+    let acceptor = TlsAcceptor::from(std::sync::Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let behind: tokio_postgres::Config = server.parse().unwrap();
+    let behind = behind.get_ports()[0];
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let mut asked = [0; 8];
+                client.read_exact(&mut asked).await.unwrap();
+                assert_eq!(asked, [0, 0, 0, 8, 4, 210, 22, 47], "nothing is said in clear before");
+                client.write_all(b"S").await.unwrap();
+                let Ok(mut client) = acceptor.accept(client).await else { return };
+                let mut server =
+                    tokio::net::TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
+                // Either side may go first.
+                drop(tokio::io::copy_bidirectional(&mut client, &mut server).await);
+            });
+        }
+    });
+    (port, made.cert.pem())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_elsewhere_is_believed_by_its_certificate_alone() {
+    let Some(address) = support::database().await else { return };
+    let (port, certificate) = encrypting(&address).await;
+    let file = std::env::temp_dir().join(format!("yore-root-{}.pem", std::process::id()));
+    std::fs::write(&file, certificate).unwrap();
+    let name = address.rsplit_once('/').unwrap().1;
+    let at = |host: &str, query: &str| format!("postgres://postgres@{host}:{port}/{name}?{query}");
+    let root = format!("sslrootcert={}", file.display());
+    let open = async |address: String| {
+        yore_store_postgres::PostgresStore::open(support::options(&address)).await
+    };
+    for mode in ["require", "verify-full"] {
+        let store = open(at("localhost", &format!("sslmode={mode}&{root}"))).await.unwrap();
+        let scene = Scene::new(&store, &store).await;
+        scene.remember(Draft::text("tea")).await;
+        assert_eq!(scene.find("tea", &Default::default()).await, ["tea"]);
+    }
+    // It is not the host that the certificate names, or not a certificate of the roots.
+    let refused = open(at("127.0.0.1", &format!("sslmode=verify-full&{root}"))).await;
+    assert!(matches!(refused, Err(yore_store_postgres::Error::Postgres(_))), "{refused:?}");
+    let refused = open(at("localhost", "sslmode=require")).await;
+    assert!(refused.is_err(), "{refused:?}");
+    // Of several hosts, one that is there and takes writes.
+    let several = format!(
+        "postgres://postgres@localhost:1,localhost:{port}/{name}\
+         ?target_session_attrs=read-write&sslmode=verify-full&{root}"
+    );
+    open(several).await.unwrap();
+    std::fs::remove_file(&file).unwrap();
+}

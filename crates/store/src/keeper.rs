@@ -104,6 +104,11 @@ pub trait Keeper: Debug + Send + Sync {
     fn seal_audit<'a>(&'a self, permit: &'a Permit, now: Timestamp) -> Answer<'a, ()>;
     /// Decrypts every page, journal, snapshot and blob of the vault and looks for a text.
     fn traces<'a>(&'a self, permit: &'a Permit, text: &'a str) -> Answer<'a, Traces>;
+    /// Does a piece of the upkeep that the backend itself wants of the permit's vault, and says
+    /// whether there may be more.
+    fn tend<'a>(&'a self, _permit: &'a Permit, _now: Timestamp) -> Answer<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
     /// Writes everything down and closes all vaults.
     fn close(&self) -> Answer<'_, ()>;
 }

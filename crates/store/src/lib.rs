@@ -23,10 +23,11 @@ pub mod snapshot;
 pub mod suite;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
-use yore_domain::{Error, Result, Seq};
+use yore_domain::{Error, Result, Seq, Timestamp};
 use yore_policy::Permit;
 
 pub use keeper::Keeper;
@@ -48,6 +49,36 @@ pub trait Store: Debug + Send + Sync {
 
     /// Watches the number of the last change of the permit's vault.
     fn watch<'a>(&'a self, permit: &'a Permit) -> BoxFuture<'a, Result<watch::Receiver<Seq>>>;
+
+    /// Takes work in the permit's vault for this server alone, until it is given back or so much
+    /// time has passed; whoever has it already gets it for longer. Says whether it was to be had.
+    /// Where only one process can open the store, it always is.
+    fn lease<'a>(
+        &'a self,
+        _permit: &'a Permit,
+        _work: &'a str,
+        _time: Duration,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    /// Gives work back that was taken.
+    fn give_back<'a>(&'a self, _permit: &'a Permit, _work: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Takes one from a bucket that all servers of the store share, and says whether there was
+    /// one: it holds so many, and that many flow in each minute. Where only one process can open
+    /// the store, its own count is enough, and there always is.
+    fn draw<'a>(
+        &'a self,
+        _permit: &'a Permit,
+        _bucket: &'a str,
+        _per_minute: u32,
+        _now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async { Ok(true) })
+    }
 }
 
 /// What the boxed futures of this crate return.

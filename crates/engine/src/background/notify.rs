@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -31,6 +31,12 @@ use crate::run::Trace;
 
 /// How often it is looked for something new.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often vaults are looked at whose webhooks another server took in.
+const ROUND: Duration = Duration::from_secs(600);
+/// What telling is called among servers, and how long one that says nothing more has it: longer
+/// than an attempt may take.
+const TELLING: &str = "tell";
+const TURN: Duration = Duration::from_secs(60);
 /// How many changes are read at once.
 const BATCH: usize = 256;
 /// After how many changes that concern nobody the place is written down.
@@ -107,6 +113,10 @@ impl Engine {
             let snapshot = self.store().snapshot(&permit).await?;
             registered(&*snapshot).await?
         };
+        // Of several servers one tells, so that everything is told once and in order.
+        if !webhooks.is_empty() && !self.takes(vault, TELLING, TURN).await? {
+            return Ok(true);
+        }
         for webhook in &webhooks {
             self.tell_one(&permit, webhook, post, looked).await?;
         }
@@ -251,14 +261,16 @@ async fn about(
 
 async fn run(engine: Engine, post: Arc<dyn Post>, mut stopped: watch::Receiver<bool>) {
     let mut looked = Looked::default();
-    let mut listening: BTreeSet<VaultId> = match engine.all_vaults().await {
-        Ok(all) => all,
-        Err(error) => {
-            tracing::error!(%error, "the vaults could not be listed");
-            BTreeSet::new()
-        }
-    };
+    let mut listening: BTreeSet<VaultId> = BTreeSet::new();
+    let mut round: Option<Instant> = None;
     loop {
+        if round.is_none_or(|last| last.elapsed() >= ROUND) {
+            match engine.all_vaults().await {
+                Ok(all) => listening.extend(all),
+                Err(error) => tracing::error!(%error, "the vaults could not be listed"),
+            }
+            round = Some(Instant::now());
+        }
         listening.extend(engine.0.work.newly_listening());
         for vault in listening.clone() {
             let told = tokio::select! {

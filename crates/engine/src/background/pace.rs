@@ -15,6 +15,11 @@ use crate::ops::consolidate::{Fate, Window};
 /// The shortest rest between two looks at the clock.
 const LEAST_REST: Duration = Duration::from_millis(20);
 
+/// What a pass is called among servers.
+const PASS: &str = "pass";
+/// The seconds of a day.
+const DAY: f64 = 86_400.0;
+
 /// Where a vault stands.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
@@ -105,6 +110,10 @@ impl Engine {
     pub(super) async fn consolidate_when_due(&self, vault: VaultId) -> Result<Left> {
         let every = self.settings().consolidation.every;
         if every == Span::ZERO || !self.0.work.begins(vault, self.now(), every) {
+            return Ok(Left::Nothing);
+        }
+        // Of several servers one makes the pass, and the others let the time go by.
+        if !self.takes(vault, PASS, Duration::from_secs_f64(every.as_days() * DAY)).await? {
             return Ok(Left::Nothing);
         }
         self.consolidate_now(vault).await

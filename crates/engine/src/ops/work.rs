@@ -1,5 +1,7 @@
 //! Long work that a protocol does for a caller, as a job that the caller can look at.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use yore_domain::grant::Verb;
 use yore_domain::job::{Job, JobState};
@@ -12,6 +14,9 @@ use crate::call::{Call, VaultRef};
 use crate::engine::Engine;
 use crate::run::{Planned, Session, Trace};
 use crate::token;
+
+/// How long a server that says nothing more has a job: another one may take it up afterwards.
+const HELD: Duration = Duration::from_secs(600);
 
 /// What sort of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -51,7 +56,7 @@ impl Work {
 impl Engine {
     /// Writes down that work was asked for.
     pub async fn begin_work(&self, call: &Call, work: Work, asked: Value) -> Result<Job> {
-        self.change(call, work.need("job.begin"), (work, asked), |_, session, _, input| {
+        self.change(call, work.need("job.begin"), (work, asked), |engine, session, _, input| {
             Box::pin(async move {
                 let (work, asked) = input;
                 let job = Job {
@@ -71,6 +76,7 @@ impl Engine {
                     created: session.now,
                     updated: session.now,
                 };
+                engine.takes(session.permit.vault(), &leased(job.id), HELD).await?;
                 let trace = Trace::default().with("job", job.id.to_string());
                 let writes = vec![Write::Job(Box::new(job.clone()))];
                 Ok(Planned::done(job, writes).traced(trace))
@@ -88,6 +94,9 @@ impl Engine {
                 let (work, job) = input;
                 if engine.own_job(session, *work, job.id).await?.state.is_final() {
                     return Err(Error::conflict("the job has ended already"));
+                }
+                if !engine.takes(session.permit.vault(), &leased(job.id), HELD).await? {
+                    return Err(Error::conflict("another server has taken the job up"));
                 }
                 let trace = Trace::default().with("job", job.id.to_string());
                 let moved = Job { updated: session.now, ..job.clone() };
@@ -114,6 +123,10 @@ impl Engine {
             for job in snapshot.jobs(limits::PAGE).await? {
                 let work = Work::ALL.into_iter().find(|work| work.kind() == job.kind);
                 let Some(work) = work.filter(|_| !job.state.is_final()) else { continue };
+                // Another server may be at it.
+                if !self.takes(vault, &leased(job.id), HELD).await? {
+                    continue;
+                }
                 let call = self.taken_up(vault, &job);
                 found.push((work, job, call));
             }
@@ -158,6 +171,11 @@ impl Engine {
         })
         .await
     }
+}
+
+/// What a job is called among servers.
+fn leased(job: JobId) -> String {
+    format!("job {job}")
 }
 
 /// The grants a caller acts under.

@@ -11,6 +11,7 @@ use yore_store::{Source, Standing};
 
 use super::Commit;
 use crate::error::{Error, Result};
+use crate::pool::owned;
 use crate::search::{document_key, literal, source_code, stem_number, token_number};
 
 /// What is kept beside a document so that ranking need not read its row: its tokens, and what
@@ -84,13 +85,12 @@ impl Commit<'_> {
     /// Makes what was the head of a memory, and what was before it, a part of the past of a
     /// memory of this class. The past has no session around it.
     pub(super) async fn retire(&self, memory_row: i64, class: i32) -> Result<()> {
-        self.run(
+        self.later(
             "UPDATE document SET live = false, head = false, session = 0, seen = $3
              WHERE vault = $1 AND source = 0 AND home = $2",
-            &[&memory_row, &class],
+            owned![memory_row, class],
         )
-        .await?;
-        Ok(())
+        .await
     }
 
     pub(super) async fn put_version(
@@ -175,33 +175,33 @@ impl Commit<'_> {
             .map_err(|error| Error::Damaged(error.to_string()))?;
         let key = document_key(document.source, document.row);
         let data = self.vault.seal_bytes("document", &key, &beside);
-        self.run(
+        self.later(
             "INSERT INTO document (vault, source, row, home, id, live, head, own, seen, kind,
                  status, created, valid_from, valid_to, recorded, expires, session, ordinal,
                  length, language, scale, statics, data)
              VALUES ($1, $2, $3, $4, $5, $6, true, $7, $7, $8, $9, $10, $11, $12, $13, $14, $15,
                  $16, $17, $18, $19, $20::text::halfvec, $21)",
-            &[
-                &source,
-                &document.row,
-                &document.home,
-                &document.id.as_slice(),
-                &document.live,
-                &document.class,
-                &document.kind,
-                &document.status,
-                &document.created,
-                &document.valid_from,
-                &document.valid_to,
-                &document.recorded,
-                &document.expires,
-                &document.session,
-                &document.ordinal,
-                &i32::try_from(analysed.length).unwrap_or(i32::MAX),
-                &(analysed.language as i16),
-                &scale,
-                &literal(values),
-                &data,
+            owned![
+                source,
+                document.row,
+                document.home,
+                document.id.to_vec(),
+                document.live,
+                document.class,
+                document.kind,
+                document.status,
+                document.created,
+                document.valid_from,
+                document.valid_to,
+                document.recorded,
+                document.expires,
+                document.session,
+                document.ordinal,
+                i32::try_from(analysed.length).unwrap_or(i32::MAX),
+                analysed.language as i16,
+                scale,
+                literal(values),
+                data,
             ],
         )
         .await?;
@@ -214,15 +214,14 @@ impl Commit<'_> {
             postings.insert(token_number(self.vault, *token), 1);
         }
         let (terms, frequencies): (Vec<i64>, Vec<i16>) = postings.into_iter().unzip();
-        self.run(
+        self.later(
             "INSERT INTO posting (vault, term, source, row, frequency)
              SELECT $1, p.term, $2, $3, p.frequency
              FROM unnest($4::bigint[], $5::smallint[]) AS p (term, frequency)
              ON CONFLICT DO NOTHING",
-            &[&source, &document.row, &terms, &frequencies],
+            owned![source, document.row, terms, frequencies],
         )
-        .await?;
-        Ok(())
+        .await
     }
 
     /// Takes rows out of everything they could be found by.

@@ -9,7 +9,8 @@ use yore_store::select::status_code;
 use yore_store::{CommitError, RowKey, Source, Vector};
 
 use super::{Commit, DENSE_MODEL, missing};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::pool::owned;
 use crate::search::{literal, source_code};
 use crate::vault::{Setting, numbered};
 
@@ -67,43 +68,36 @@ impl Commit<'_> {
         let ends = version.ends().map(Timestamp::micros);
         let created = version.time.created.micros();
         if known.is_none() {
-            self.run(
-                "INSERT INTO memory (vault, row, id, head, head_row, class, status, kind, session,
-                     since, created, ends, statement)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-                &[
-                    &memory_row,
-                    &version.memory.bytes().as_slice(),
-                    &number,
-                    &row,
-                    &class,
-                    &status,
-                    &kind,
-                    &session,
-                    &version.recorded.micros(),
-                    &created,
-                    &ends,
-                    &statement,
-                ],
-            )
-            .await
-            .map_err(|error| taken(error, "the memory id is taken"))?;
+            self.conn
+                .later(
+                    "INSERT INTO memory (vault, row, id, head, head_row, class, status, kind,
+                         session, since, created, ends, statement)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                    owned![
+                        memory_row,
+                        version.memory.bytes().to_vec(),
+                        number,
+                        row,
+                        class,
+                        status,
+                        kind,
+                        session,
+                        version.recorded.micros(),
+                        created,
+                        ends,
+                        statement,
+                    ],
+                    Some("the memory id is taken"),
+                )
+                .await?;
         } else {
-            self.run(
+            self.later(
                 "UPDATE memory SET head = $3, head_row = $4, class = $5, status = $6, kind = $7,
                      session = $8, created = $9, ends = $10, statement = $11
                  WHERE vault = $1 AND row = $2",
-                &[
-                    &memory_row,
-                    &number,
-                    &row,
-                    &class,
-                    &status,
-                    &kind,
-                    &session,
-                    &created,
-                    &ends,
-                    &statement,
+                owned![
+                    memory_row, number, row, class, status, kind, session, created, ends,
+                    statement,
                 ],
             )
             .await?;
@@ -111,27 +105,28 @@ impl Commit<'_> {
         let salt: [u8; 16] = key::random();
         let data = self.seal("version", &numbered(row), version)?;
         let entry = self.tail.seq + 1;
-        self.run(
-            "INSERT INTO version (vault, row, id, memory, number, class, status, recorded,
-                 valid_from, valid_to, entry, salt, data)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            &[
-                &row,
-                &version.id.bytes().as_slice(),
-                &memory_row,
-                &number,
-                &class,
-                &status,
-                &version.recorded.micros(),
-                &version.time.valid_from.micros(),
-                &version.time.valid_to.map(Timestamp::micros),
-                &entry,
-                &salt.as_slice(),
-                &data,
-            ],
-        )
-        .await
-        .map_err(|error| taken(error, "the version id is taken"))?;
+        self.conn
+            .later(
+                "INSERT INTO version (vault, row, id, memory, number, class, status, recorded,
+                     valid_from, valid_to, entry, salt, data)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                owned![
+                    row,
+                    version.id.bytes().to_vec(),
+                    memory_row,
+                    number,
+                    class,
+                    status,
+                    version.recorded.micros(),
+                    version.time.valid_from.micros(),
+                    version.time.valid_to.map(Timestamp::micros),
+                    entry,
+                    salt.to_vec(),
+                    data,
+                ],
+                Some("the version id is taken"),
+            )
+            .await?;
         self.written.push(version.memory);
         self.relations(memory_row, version).await?;
         self.digest(version, &salt);
@@ -146,15 +141,15 @@ impl Commit<'_> {
     async fn relations(&self, memory_row: i64, version: &Version) -> Result<()> {
         if version.number > 1 {
             let sql = "DELETE FROM relation WHERE vault = $1 AND memory = $2";
-            self.run(sql, &[&memory_row]).await?;
+            self.later(sql, owned![memory_row]).await?;
         }
         for (number, relation) in (0i32..).zip(&version.content.relations) {
             let target = self.vault.mac("relation", &[&relation.target]);
             let data = self.seal("relation", &numbered(memory_row), relation)?;
-            self.run(
+            self.later(
                 "INSERT INTO relation (vault, memory, number, target, data)
                  VALUES ($1, $2, $3, $4, $5)",
-                &[&memory_row, &number, &target, &data],
+                owned![memory_row, number, target, data],
             )
             .await?;
         }
@@ -213,16 +208,15 @@ impl Commit<'_> {
     }
 
     pub(super) async fn used(&self, memories: &[MemoryId], at: Timestamp) -> Result<()> {
-        for memory in memories {
-            self.run(
-                "UPDATE memory SET recalls = recalls + 1,
-                     recalled = greatest(coalesce(recalled, $3), $3)
-                 WHERE vault = $1 AND id = $2",
-                &[&memory.bytes().as_slice(), &at.micros()],
-            )
-            .await?;
-        }
-        Ok(())
+        let ids: Vec<Vec<u8>> = memories.iter().map(|memory| memory.bytes().to_vec()).collect();
+        self.later(
+            "UPDATE memory m SET recalls = m.recalls + u.times,
+                 recalled = greatest(coalesce(m.recalled, $3), $3)
+             FROM (SELECT id, count(*) AS times FROM unnest($2::bytea[]) AS u (id) GROUP BY id) u
+             WHERE m.vault = $1 AND m.id = u.id",
+            owned![ids, at.micros()],
+        )
+        .await
     }
 
     pub(super) async fn feedback(&self, memory: MemoryId, outcome: FeedbackOutcome) -> Result<()> {
@@ -297,9 +291,4 @@ fn columns(target: AliasTarget) -> (i16, [u8; 16], i32) {
         AliasTarget::Version(id, number) => (1, id.bytes(), number.cast_signed()),
         AliasTarget::Conversation(id) => (2, id.bytes(), 0),
     }
-}
-
-/// Names a second row with the same key as what it is to the caller.
-fn taken(error: Error, what: &'static str) -> Error {
-    if error.is_taken() { DomainError::conflict(what).into() } else { error }
 }

@@ -233,8 +233,9 @@ impl Commit<'_> {
         complete: Option<u64>,
     ) -> Result<()> {
         let hash = self.vault.mac_of("blob", &blob.0);
-        let sql = "INSERT INTO blob (vault, hash) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        self.run(sql, &[&hash]).await?;
+        let sql = "INSERT INTO blob AS b (vault, hash, grown) VALUES ($1, $2, $3)
+            ON CONFLICT (vault, hash) DO UPDATE SET grown = excluded.grown WHERE b.size IS NULL";
+        self.run(sql, &[&hash, &self.at.micros()]).await?;
         let number = number.cast_signed();
         let data = self.vault.seal_bytes("blob_chunk", &number.to_be_bytes(), bytes);
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
