@@ -270,8 +270,7 @@ impl Scene {
         let mut open = Vec::new();
         for number in 0..count {
             let stream = format!("changes-{number}");
-            let mut envelope = self.signed("subscribe", "", Some(&stream));
-            envelope = envelope.trim_end().to_owned();
+            let envelope = self.signed("subscribe", "changes", Some(&stream));
             self.accept(&[envelope]).await?;
             let request = self.request("GET", &format!("/v1/stream/{stream}"), String::new())?;
             let answer = self.router.clone().oneshot(request).await?;

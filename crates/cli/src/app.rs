@@ -370,8 +370,9 @@ fn is_internal(error: &yore_client::Error) -> bool {
 
 fn refused(refusal: yore_client::Refusal) -> Failure {
     let exit = match refusal.code.as_str() {
-        "unauthenticated" | "forbidden" => Exit::NotAuthorised,
-        "not_found" => Exit::NotFound,
+        // What UAMP says of the same.
+        "unauthenticated" | "forbidden" | "4.01" | "4.03" => Exit::NotAuthorised,
+        "not_found" | "4.04" => Exit::NotFound,
         "invalid" | "too_large" | "signature" | "unsupported" => Exit::Usage,
         "conflict" | "consent" => Exit::Conflict,
         "pending_approval" => Exit::Held,

@@ -98,7 +98,7 @@ fn documents(python: &Python) -> Result<()> {
         }
         let mut send = python.command();
         send.args(["-c", DOCUMENTS, "send", &port, &certificate, &key, &scene.url, &scene.ca]);
-        let sent = send.args([&scene.token, &scene.key, EXAMPLE]).output()?;
+        let sent = send.args([scene.token.as_str(), &scene.key, EXAMPLE]).output()?;
         let said = String::from_utf8_lossy(&sent.stderr);
         if allowed {
             anyhow::ensure!(sent.status.success(), "{said}");

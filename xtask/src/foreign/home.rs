@@ -66,7 +66,7 @@ impl Home {
     /// Starts a server with TLS on a free port and returns what it says of itself.
     pub(super) fn serve_tls_with(&self, more: &[&str]) -> Result<(Serving, Value)> {
         let args = ["serve", "--json", "--listen", "off", "--tls-listen", "127.0.0.1:0"];
-        let mut serve = self.command(&[&args, more].concat());
+        let mut serve = self.command(&[&args[..], more].concat());
         let (serving, ready) = Serving::start(serve.env("YORE_LOG", "error"))?;
         Ok((serving, serde_json::from_str(&ready)?))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use yore_canon::did::{Did, KeyId};
@@ -23,8 +23,8 @@ fn rounds() -> u64 {
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+    let now = yore_engine::Clock::now(&yore_server::SystemClock::default());
+    Timestamp::from_millis(now.millis())
 }
 
 /// A signed message that tells the vault something.
