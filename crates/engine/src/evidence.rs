@@ -90,13 +90,15 @@ impl Engine {
         let open = snapshot.setting("public_reads").await?;
         let public_reads = open.and_then(|value| value.as_bool()).unwrap_or(false);
         if let Some(certificate) = &call.credentials.certificate {
-            match kept(&*snapshot, &certificate.kept()).await? {
-                known @ Presented::Token { token: Some(_), .. } => presented.push(known),
-                // Browsers and proxies show certificates that were never meant for us.
-                _ if public_reads || !presented.is_empty() => {}
-                _ => presented.push(Presented::Unreadable {
+            let known = kept(&*snapshot, &certificate.kept()).await?;
+            if matches!(known, Presented::Token { token: Some(_), .. }) {
+                presented.push(known);
+            } else if presented.is_empty() && !public_reads {
+                // Browsers and proxies show certificates that were never meant for us: beside
+                // another credential, or where nobody needs one, they are passed over.
+                presented.push(Presented::Unreadable {
                     reason: "the client certificate stands for no grant of this vault",
-                }),
+                });
             }
         }
         Ok(Evidence { vault, presented, public_reads })
