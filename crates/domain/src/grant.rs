@@ -217,6 +217,8 @@ pub enum Bearer {
     Owner,
     /// An agent, through a grant.
     Grant(GrantId),
+    /// Nobody: it is exchanged, once, for a new token of the grant.
+    Renewal(GrantId),
     /// A service that may act for any user of the tenant. Kept in the catalog.
     Service(TenantId),
     /// Somebody who looks after a tenant: reads everything, changes nothing of it. Kept in the

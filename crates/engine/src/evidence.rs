@@ -433,7 +433,9 @@ async fn kept(snapshot: &dyn Snapshot, hash: &str) -> Result<Presented> {
     let token = snapshot.token(hash).await?.map(Box::new);
     let grant = match token.as_ref().map(|token| &token.bearer) {
         Some(Bearer::Grant(id)) => snapshot.grant(*id).await?.map(Box::new),
-        Some(Bearer::Owner | Bearer::Service(_) | Bearer::Admin(_)) | None => None,
+        Some(Bearer::Owner | Bearer::Renewal(_) | Bearer::Service(_) | Bearer::Admin(_)) | None => {
+            None
+        }
     };
     Ok(Presented::Token { token, grant })
 }

@@ -125,6 +125,10 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                 let name = || token.note.clone().unwrap_or_else(|| token.id.to_string());
                 match &token.bearer {
                     Bearer::Owner => {}
+                    Bearer::Renewal(_) => {
+                        let reason = "a token for renewal opens nothing by itself";
+                        return Err(Error::unauthenticated(reason));
+                    }
                     Bearer::Service(_) => service = Some(name()),
                     Bearer::Admin(_) => admin = Some(name()),
                     Bearer::Grant(id) => {

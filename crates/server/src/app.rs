@@ -24,7 +24,7 @@ use yore_http::{Peer, RequestId, Surface};
 use yore_memorywire::{Memorywire, Stores};
 use yore_oamp::Oamp;
 use yore_omp::Omp;
-use yore_uamp::Uamp;
+use yore_uamp::{Fetch as _, Uamp};
 use yore_ump::files::Format;
 use yore_ump::{Export, Strictness, Ump};
 
@@ -149,6 +149,7 @@ impl App {
             spool: Some(self.config().data.join("spool")),
             upload_bytes: self.config().omp.archive_bytes,
             copies: Some(self.copies()),
+            fetch: Some(self.fetch()),
             ..yore_web::Options::default()
         };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
@@ -164,6 +165,15 @@ impl App {
             .route("/v1/{*rest}", any(yore_oamp::unknown))
             .merge(yore_web::routes(surface.clone(), web))
             .with_state(())
+    }
+
+    /// How the web app fetches what clients say of themselves.
+    fn fetch(&self) -> yore_web::Fetch {
+        let web = Arc::new(yore_uamp::Web::new(self.config().uamp.private_hosts.clone()));
+        yore_web::Fetch(Arc::new(move |url| -> yore_web::Fetched {
+            let web = Arc::clone(&web);
+            Box::pin(async move { web.fetch(&url).await })
+        }))
     }
 
     /// Where copies of the vaults lie.

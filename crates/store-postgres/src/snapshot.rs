@@ -12,6 +12,7 @@ mod memories;
 mod names;
 mod post;
 mod talks;
+mod upkeep;
 mod walk;
 
 use std::fmt;
@@ -37,7 +38,9 @@ use yore_domain::{
 use yore_policy::Permit;
 use yore_store::plan::{AliasTarget, Grave, Operation};
 use yore_store::select::Selection;
-use yore_store::snapshot::{AuditQuery, Buried, Census, Epochs, Extent, Loaded, Snapshot};
+use yore_store::snapshot::{
+    AuditQuery, Buried, Census, Concern, Epochs, Extent, Loaded, Snapshot, Tally,
+};
 use yore_store::{Answer, Candidate, RowKey, Search};
 
 use crate::audit;
@@ -430,6 +433,14 @@ impl Snapshot for PostgresSnapshot {
 
     fn census(&self) -> Answer<'_, Census> {
         look_behind!(self, view => post::census(view))
+    }
+
+    fn concerning(&self, concern: Concern, limit: usize) -> Answer<'_, (u64, Vec<MemoryId>)> {
+        look_behind!(self, view => upkeep::concerning(view, concern, limit))
+    }
+
+    fn tally(&self) -> Answer<'_, Vec<Tally>> {
+        look_behind!(self, view => upkeep::tally(view))
     }
 
     fn stream<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Stream>> {

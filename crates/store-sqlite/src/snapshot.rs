@@ -14,6 +14,7 @@ mod memories;
 mod names;
 mod post;
 mod talks;
+mod upkeep;
 mod walk;
 
 use std::fmt;
@@ -41,7 +42,9 @@ use yore_domain::{
 };
 use yore_policy::Permit;
 use yore_store::plan::{AliasTarget, Grave, Operation};
-use yore_store::snapshot::{AuditQuery, Buried, Census, Epochs, Extent, Loaded, Snapshot};
+use yore_store::snapshot::{
+    AuditQuery, Buried, Census, Concern, Epochs, Extent, Loaded, Snapshot, Tally,
+};
 use yore_store::{Answer, Candidate, RowKey, Search};
 
 use crate::books::Books;
@@ -370,6 +373,14 @@ impl Snapshot for SqliteSnapshot {
 
     fn census(&self) -> Answer<'_, Census> {
         self.look_behind(post::census)
+    }
+
+    fn concerning(&self, concern: Concern, limit: usize) -> Answer<'_, (u64, Vec<MemoryId>)> {
+        self.look_behind(move |view| upkeep::concerning(view, concern, limit))
+    }
+
+    fn tally(&self) -> Answer<'_, Vec<Tally>> {
+        self.look_behind(upkeep::tally)
     }
 
     fn stream<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Stream>> {

@@ -145,6 +145,11 @@ pub trait Snapshot: Send + Sync {
     fn checkpoint(&self) -> Answer<'_, Option<Checkpoint>>;
     /// Counts what the vault holds; owner only.
     fn census(&self) -> Answer<'_, Census>;
+    /// Counts the live memories that give cause for a concern, and names the first of them; owner
+    /// only.
+    fn concerning(&self, concern: Concern, limit: usize) -> Answer<'_, (u64, Vec<MemoryId>)>;
+    /// Counts conversations and messages by platform and month; owner only.
+    fn tally(&self) -> Answer<'_, Vec<Tally>>;
 
     /// Returns a stream.
     fn stream<'a>(&'a self, sender: &'a str, id: &'a str) -> Answer<'a, Option<Stream>>;
@@ -239,6 +244,33 @@ pub struct AuditQuery {
     pub limit: usize,
     /// Newest first.
     pub newest_first: bool,
+}
+
+/// Why somebody should look after a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Concern {
+    /// It was there before this and no recall ever returned it; oldest first.
+    Unused(Timestamp),
+    /// It was there before this and no recall returned it since; longest unseen first.
+    Stale(Timestamp),
+    /// It ends after the first and before the second time; soonest first.
+    Ending(Timestamp, Timestamp),
+    /// It has more versions than this; most first.
+    Changing(u32),
+}
+
+/// What was said on one platform in one month.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// The platform.
+    pub platform: String,
+    /// The month in which the conversations began, as `2027-01`.
+    pub month: String,
+    /// How many conversations.
+    pub conversations: u64,
+    /// How many messages they have.
+    pub messages: u64,
 }
 
 /// What a vault holds.

@@ -12,7 +12,10 @@ use yore_http::Surface;
 
 use crate::Options;
 use crate::intake::Intakes;
+use crate::numbers::Book;
+use crate::oauth::cards::Cards;
 use crate::oauth::codes::Codes;
+use crate::timing::Timing;
 
 /// The engine as pages see it, and the decisions that can still be taken back.
 #[derive(Clone, Debug)]
@@ -20,10 +23,16 @@ pub(crate) struct Desk {
     pub(crate) surface: Surface,
     /// Codes of agents that were let in a moment ago.
     pub(crate) codes: Arc<Codes>,
+    /// What clients that have an address say of themselves.
+    pub(crate) cards: Arc<Cards>,
     /// What the operator decided.
     pub(crate) options: Arc<Options>,
     /// Imports that are under way.
     pub(crate) intakes: Intakes,
+    /// What was counted.
+    pub(crate) book: Book,
+    /// How long pages took.
+    pub(crate) timing: Timing,
     waiting: Arc<Mutex<HashMap<HoldId, Waiting>>>,
 }
 
@@ -41,8 +50,11 @@ impl Desk {
         Self {
             surface,
             codes: Arc::default(),
+            cards: Arc::default(),
             options: Arc::new(options),
             intakes: Intakes::default(),
+            book: Book::default(),
+            timing: Timing::default(),
             waiting: Arc::default(),
         }
     }
@@ -67,7 +79,7 @@ impl Desk {
             return Err(Error::conflict("it has been decided already"));
         }
         let approves = match decision {
-            Decision::Approve | Decision::Edit(_) => true,
+            Decision::Approve | Decision::Edit(_) | Decision::Instead(_) => true,
             Decision::Reject => false,
         };
         let mut waiting = self.waiting.lock();

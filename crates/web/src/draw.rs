@@ -97,6 +97,21 @@ pub(crate) fn relations(relations: &[Relation]) -> Markup {
     html
 }
 
+/// Numbers after each other, as a line under which nothing is hidden: the highest touches the top.
+pub(crate) fn line(values: &[f64]) -> Markup {
+    let most = values.iter().copied().fold(1.0, f64::max);
+    let step = 300.0 / f64::from(u16::try_from(values.len().max(2) - 1).unwrap_or(u16::MAX));
+    let mut html = Markup::default();
+    html.raw("<svg class=\"line\" viewBox=\"0 0 300 40\" preserveAspectRatio=\"none\" ");
+    html.raw("aria-hidden=\"true\"><polyline points=\"");
+    for (place, value) in values.iter().enumerate() {
+        let x = step * f64::from(u16::try_from(place).unwrap_or(u16::MAX));
+        html.number(x).raw(",").number(38.0 - value / most * 36.0).raw(" ");
+    }
+    html.raw("\"/></svg>");
+    html
+}
+
 /// Numbers beside each other, each with its name and how it stands to the largest.
 pub(crate) fn bars(rows: &[(String, u64)]) -> Markup {
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);

@@ -24,20 +24,24 @@ mod intake;
 mod link;
 mod markdown;
 mod markup;
+mod numbers;
 mod oauth;
 mod pages;
 mod said;
 mod snippet;
+mod timing;
 mod trouble;
 mod visit;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Redirect;
 use axum::routing::{get, post};
+use futures::future::BoxFuture;
 use yore_domain::{Timestamp, VaultId};
 use yore_http::Surface;
 
@@ -65,6 +69,22 @@ pub struct Options {
     pub upload_bytes: u64,
     /// Where copies of vaults lie; without it none are made or shown.
     pub copies: Option<Copies>,
+    /// How documents of clients are fetched; without it clients register.
+    pub fetch: Option<Fetch>,
+}
+
+/// Fetches what lies at an https address; says in a few words why not. It follows no redirect and
+/// goes nowhere private.
+#[derive(Clone)]
+pub struct Fetch(pub Arc<dyn Fn(String) -> Fetched + Send + Sync>);
+
+/// What was fetched, once it is there.
+pub type Fetched = BoxFuture<'static, std::result::Result<Vec<u8>, String>>;
+
+impl std::fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fetch")
+    }
 }
 
 /// Where copies of vaults lie, and what they are called there.
@@ -84,7 +104,13 @@ pub struct Copies {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { undo: Duration::from_secs(8), spool: None, upload_bytes: 4 << 30, copies: None }
+        Self {
+            undo: Duration::from_secs(8),
+            spool: None,
+            upload_bytes: 4 << 30,
+            copies: None,
+            fetch: None,
+        }
     }
 }
 
@@ -110,6 +136,7 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/review", get(review::show).post(review::decide))
         .route("/app/review/undo", post(review::undo))
         .route("/app/review/edit", post(review::edit))
+        .route("/app/review/instead", post(review::replace))
         .route("/app/review/events", get(review::events))
         .route("/app/review/{id}", get(review::one))
         .route("/app/rules", get(rules::show).post(rules::put))
@@ -135,6 +162,7 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/oauth/authorize", get(oauth::authorize::ask).post(oauth::authorize::decide))
         .route("/app/{*rest}", get(trouble::missing))
         .route("/app/assets/{file}", get(assets::serve))
+        .layer(from_fn_with_state(desk.clone(), timing::watch))
         .layer(from_fn(headers::around))
         .with_state(desk.clone());
     let agents = Router::new()

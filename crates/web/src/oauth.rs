@@ -1,7 +1,8 @@
 //! A built-in OAuth 2.1 authorisation server, so that agents are connected by clicking.
 //!
 //! Authorisation code with PKCE (RFC 7636), server metadata (RFC 8414), resource indicators
-//! (RFC 8707) and dynamic registration (RFC 7591). What an agent gets in the end is an ordinary
+//! (RFC 8707), tokens that are renewed, client ID metadata documents, and dynamic registration
+//! (RFC 7591) for clients that have none. What an agent gets in the end is an ordinary
 //! grant with its token, issued by the engine with the owner's own credential at the moment the
 //! code is redeemed; so it is listed, audited and taken back like any other.
 //!
@@ -9,6 +10,7 @@
 //! what it registered: it carries that itself, and nothing is kept (`client.rs`).
 
 pub(crate) mod authorize;
+pub(crate) mod cards;
 mod client;
 pub(crate) mod codes;
 pub(crate) mod token;
@@ -30,7 +32,7 @@ pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-authorization-server";
 pub(crate) const SCOPES: [Verb; 4] = [Verb::Read, Verb::Write, Verb::Derive, Verb::Export];
 
 /// Describes the authorisation server.
-pub(crate) async fn metadata(request: Request) -> Response {
+pub(crate) async fn metadata(State(desk): State<Desk>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let base = base(&parts);
     answer(
@@ -42,7 +44,8 @@ pub(crate) async fn metadata(request: Request) -> Response {
             "registration_endpoint": format!("{base}/oauth/register"),
             "response_types_supported": ["code"],
             "response_modes_supported": ["query"],
-            "grant_types_supported": ["authorization_code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "client_id_metadata_document_supported": desk.options.fetch.is_some(),
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["none"],
             "scopes_supported": SCOPES.map(Verb::as_str),
@@ -66,7 +69,7 @@ pub(crate) async fn register(State(desk): State<Desk>, request: Request) -> Resp
                 "client_id": client.id(),
                 "client_name": client.name(),
                 "redirect_uris": client.redirects(),
-                "grant_types": ["authorization_code"],
+                "grant_types": ["authorization_code", "refresh_token"],
                 "response_types": ["code"],
                 "token_endpoint_auth_method": "none",
             }),

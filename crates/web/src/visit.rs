@@ -1,5 +1,7 @@
 //! Who comes, and what every page has at hand.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::HOST;
 use axum::http::request::Parts;
@@ -13,6 +15,7 @@ use yore_http::{Peer, RequestId, Way};
 use crate::desk::Desk;
 use crate::form::Form;
 use crate::markup::{Markup, minute, when};
+use crate::numbers::Numbers;
 use crate::trouble::{self, Trouble};
 use crate::{NAME, cookie, said};
 
@@ -59,6 +62,11 @@ impl Shell {
 impl Visit {
     pub(crate) fn engine(&self) -> &Engine {
         self.desk.engine()
+    }
+
+    /// What was counted over the whole vault.
+    pub(crate) async fn numbers(&self) -> yore_domain::Result<Arc<Numbers>> {
+        self.desk.book.numbers(self.engine(), &self.call).await
     }
 
     /// The frame of a page of this part of the app.

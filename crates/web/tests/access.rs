@@ -85,3 +85,46 @@ async fn what_makes_no_grant_is_refused() {
     }
     assert!(vault.engine.grants(&vault.owner_call()).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_grant_is_tried_on_the_last_week() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let agent = vault.agent("scheduler").await;
+    let mut secret = Draft::text("the blood test is on Monday");
+    secret.content.governance.labels = vec![yore_domain::class::Label::new("health").unwrap()];
+    vault.remember(secret).await;
+    vault.remember(Draft::text("the stand-up is on Monday")).await;
+    let fields = |read: &'static str| {
+        vec![
+            ("agent", "scheduler"),
+            ("verbs", "read"),
+            ("read", read),
+            ("max", "internal"),
+            ("life", ""),
+        ]
+    };
+    let page = browser.post("/app/access/preview", &fields("")).await.expect(200);
+    assert!(!page.contains("Its last week"), "it asked nothing yet");
+    let recall = yore_domain::query::Recall {
+        query: "what is on Monday?".into(),
+        corpus: Default::default(),
+        filter: Default::default(),
+        near: Default::default(),
+        limit: 5,
+        effort: Default::default(),
+        prefer: Vec::new(),
+        cutoff: yore_domain::query::Cutoff::Off,
+    };
+    let found = vault.engine.recall(&agent, recall).await.unwrap();
+    assert_eq!(found.results.len(), 2);
+    let page = browser.post("/app/access/preview", &fields("")).await.expect(200);
+    assert!(page.contains("Nothing of that would have been missing"), "{page}");
+    let page = browser.post("/app/access/preview", &fields("work")).await.expect(200);
+    assert!(page.contains("<strong>1</strong> of the answers would have lacked"), "{page}");
+    assert!(page.contains("the blood test is on Monday"), "{page}");
+    vault.clock.advance(yore_domain::Span::days(8));
+    let browser = vault.browser().await;
+    let page = browser.post("/app/access/preview", &fields("work")).await.expect(200);
+    assert!(!page.contains("Its last week"), "{page}");
+}

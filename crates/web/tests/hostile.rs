@@ -45,13 +45,13 @@ const PAYLOADS: [&str; 24] = [
 const TAGS: &str = "!doctype html head meta title link script body a header svg rect path nav div \
     span form input button main h1 h2 h3 h4 h5 p dl dt dd ol ul li pre code section label textarea \
     select option fieldset legend details summary mark time article table thead tbody tr th td br \
-    strong em hr blockquote line circle text del ins kbd output";
+    strong em hr blockquote line circle text del ins kbd output polyline";
 const ATTRIBUTES: &str = "lang data-theme charset name content rel type href src defer class \
     viewBox width height rx d aria-hidden aria-label aria-current aria-labelledby aria-live \
     aria-pressed method action value id tabindex role for rows required placeholder autocomplete \
     autofocus spellcheck selected checked size maxlength datetime title preserveAspectRatio x y x1 \
     y1 x2 y2 cx cy r text-anchor target data-name data-events data-key form download hx-get \
-    hx-trigger hx-target hx-select hx-swap hx-push-url hx-sync hidden min max step";
+    hx-trigger hx-target hx-select hx-swap hx-push-url hx-sync hidden min max step points";
 
 /// The tags of a page, each with its attributes.
 fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {

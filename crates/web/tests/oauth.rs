@@ -8,6 +8,7 @@ use yore_canon::hash::Sha256;
 use yore_domain::Span;
 use yore_domain::memory::Draft;
 use yore_engine::{Call, Secret};
+use yore_web::Options;
 
 use crate::support::{Browser, Reply, Vault, form};
 
@@ -119,7 +120,7 @@ async fn an_agent_is_let_in_by_clicking() {
         (status, &told["token_type"], &told["scope"]),
         (200, &json!("Bearer"), &json!("read"))
     );
-    assert_eq!(told["expires_in"], 30 * 86_400);
+    assert_eq!(told["expires_in"], 8 * 3600, "a token is renewed during the day");
     let agent = Call::bearer("test", Secret::new(told["access_token"].as_str().unwrap()));
     assert_eq!(vault.engine.count(&agent, Default::default()).await.unwrap(), 1);
     assert_eq!(vault.engine.whoami(&agent).await.unwrap().agent.as_deref(), Some("claude-code"));
@@ -251,5 +252,112 @@ async fn a_registration_must_make_sense() {
         let reply = register(&vault, &said).await;
         assert_eq!(reply.status, 400, "{said}");
         assert!(reply.text.contains("invalid_client_metadata"), "{}", reply.text);
+    }
+}
+
+/// What is exchanged for the next token.
+fn renewing<'a>(client: &'a str, renewal: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("grant_type", "refresh_token"),
+        ("refresh_token", renewal),
+        ("client_id", client),
+        ("resource", "http://localhost/mcp"),
+    ]
+}
+
+/// A client that was let in, with its token and what renews it.
+async fn let_in(vault: &Vault) -> (String, Call, String) {
+    let browser = vault.browser().await;
+    let client = client(vault).await;
+    let code = member(&agree(&browser, &client).await, "code").unwrap();
+    let (_, told) = redeem(vault, &redeeming(&client, &code)).await;
+    let agent = Call::bearer("test", Secret::new(told["access_token"].as_str().unwrap()));
+    (client, agent, told["refresh_token"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_without_asking_again() {
+    let vault = Vault::new().await;
+    let (client, agent, renewal) = let_in(&vault).await;
+    let bare = Call::bearer("test", Secret::new(renewal.clone()));
+    assert!(vault.engine.whoami(&bare).await.is_err(), "what renews opens nothing");
+    vault.clock.advance(Span::seconds(8 * 3600 + 1));
+    assert!(vault.engine.whoami(&agent).await.is_err(), "a token lives for a while");
+    let (status, told) = redeem(&vault, &renewing(&client, &renewal)).await;
+    assert_eq!((status, &told["expires_in"]), (200, &json!(8 * 3600)), "{told}");
+    let next = Call::bearer("test", Secret::new(told["access_token"].as_str().unwrap()));
+    assert_eq!(vault.engine.whoami(&next).await.unwrap().agent.as_deref(), Some("claude-code"));
+    assert_eq!(vault.engine.grants(&vault.owner_call()).await.unwrap().len(), 1, "one grant");
+}
+
+#[tokio::test]
+async fn what_renews_counts_once_and_for_its_client_only() {
+    let vault = Vault::new().await;
+    let (client, agent, renewal) = let_in(&vault).await;
+    for (name, value, error) in [
+        ("client_id", "yore-client.other", "invalid_grant"),
+        ("refresh_token", "yore_v_00_00", "invalid_grant"),
+        ("refresh_token", &vault.owner, "invalid_grant"),
+        ("resource", "https://other.example/mcp", "invalid_target"),
+    ] {
+        let mut pairs = renewing(&client, &renewal);
+        pairs.retain(|(other, _)| *other != name);
+        pairs.push((name, value));
+        let (status, told) = redeem(&vault, &pairs).await;
+        assert_eq!((status, told["error"].as_str()), (400, Some(error)), "{name}={value}");
+    }
+    let (status, told) = redeem(&vault, &renewing(&client, &renewal)).await;
+    assert_eq!(status, 200, "what others tried spoils nothing: {told}");
+    let next = Call::bearer("test", Secret::new(told["access_token"].as_str().unwrap()));
+    assert!(vault.engine.whoami(&next).await.is_ok());
+    let (status, told) = redeem(&vault, &renewing(&client, &renewal)).await;
+    assert_eq!((status, told["error"].as_str()), (400, Some("invalid_grant")));
+    for gone in [&agent, &next] {
+        assert!(vault.engine.whoami(gone).await.is_err(), "a stolen renewal ends the grant");
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_back_is_not_renewed() {
+    let vault = Vault::new().await;
+    let (client, _, renewal) = let_in(&vault).await;
+    let owner = vault.owner_call();
+    let grant = vault.engine.grants(&owner).await.unwrap()[0].id;
+    vault.engine.revoke_grant(&owner, grant).await.unwrap();
+    assert_eq!(redeem(&vault, &renewing(&client, &renewal)).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_client_with_an_address_needs_no_registration() {
+    const CARD: &str = "https://host.example/client.json";
+    let said = json!({ "client_id": CARD, "client_name": "Claude Code", "redirect_uris": [PLACE] });
+    let fetch = yore_web::Fetch(std::sync::Arc::new(move |url| -> yore_web::Fetched {
+        let said = said.to_string();
+        Box::pin(async move {
+            if url == CARD { Ok(said.into_bytes()) } else { Err("the answer was 404".into()) }
+        })
+    }));
+    let vault = Vault::with(Options { fetch: Some(fetch), ..Options::default() }).await;
+    let described = vault.bare(Method::GET, "/.well-known/oauth-authorization-server", &[]).await;
+    let described: Value = serde_json::from_str(&described.expect(200)).unwrap();
+    assert_eq!(described["client_id_metadata_document_supported"], true);
+    let browser = vault.browser().await;
+    let address = format!("/app/oauth/authorize?{}", form(&borrowed(&asking(CARD, None))));
+    let page = browser.get(&address).await.expect(200);
+    assert!(
+        page.contains("Let Claude Code in?") && page.contains("https://host.example"),
+        "{page}"
+    );
+    let code = member(&agree(&browser, CARD).await, "code").unwrap();
+    assert_eq!(redeem(&vault, &redeeming(CARD, &code)).await.0, 200);
+    for (name, other) in [
+        ("client_id", "https://host.example/another.json"),
+        ("client_id", "http://host.example/client.json"),
+        ("redirect_uri", "https://evil.example/cb"),
+    ] {
+        let asked = asking(CARD, Some((name, other)));
+        let address = format!("/app/oauth/authorize?{}", form(&borrowed(&asked)));
+        let page = browser.get(&address).await.expect(400);
+        assert!(page.contains("Not to be trusted"), "{name}={other}");
     }
 }

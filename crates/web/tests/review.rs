@@ -240,3 +240,30 @@ async fn what_is_learned_from_decisions_is_shown_and_can_be_switched_off() {
     browser.follow("/app/rules/learn", &[]).await;
     assert_eq!(vault.engine.learning(&vault.owner_call()).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn something_else_is_done_instead() {
+    let vault = Vault::with(Options { undo: Duration::ZERO, ..Options::default() }).await;
+    let browser = vault.browser().await;
+    let known = vault.remember(Draft::text("Kim lives in Oslo")).await;
+    let agent = vault.agent("scheduler").await;
+    let wish = Wish { approval: true, ..Wish::default() };
+    let forget = Mutation::Forget { memories: vec![known], depth: Depth::Tombstone, reason: None };
+    let Err(Error::Held { hold }) = vault.engine.mutate(&agent, forget, wish).await else {
+        panic!("a forgetting that asks waits")
+    };
+    let named = hold.to_string();
+    let other = vault.remember(Draft::text("Kim moved to the harbour in May")).await;
+    let place = format!("http://localhost/app/memory/{other}?said=revised");
+    let page = browser.get("/app/review").await.expect(200);
+    assert!(page.contains("Merge into another memory instead"), "{page}");
+    for odd in ["change", "forget-others", "merge", ""] {
+        let odd = [("hold", named.as_str()), ("what", odd), ("other", "nowhere")];
+        assert_eq!(browser.post("/app/review/instead", &odd).await.status, 400);
+    }
+    let merged = [("hold", named.as_str()), ("what", "merge"), ("other", place.as_str())];
+    browser.follow("/app/review/instead", &merged).await;
+    let texts = texts(&vault).await;
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].contains("Kim moved") && texts[0].contains("Oslo"), "{texts:?}");
+}

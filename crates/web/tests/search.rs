@@ -87,3 +87,21 @@ async fn the_past_can_be_asked() {
     assert!(then.contains("Oslo") && !then.contains("Bergen"), "{then}");
     assert!(then.contains("as it was on 2027-01-16"), "{then}");
 }
+
+#[tokio::test]
+async fn looking_around_is_no_use() {
+    let vault = Vault::new().await;
+    let id = vault.remember(Draft::text("I am allergic to peanuts")).await;
+    vault.clock.advance(Span::days(40));
+    let browser = vault.browser().await;
+    let never = "<strong>1</strong> older than a month was never used";
+    assert!(browser.get("/app/search?q=peanuts").await.expect(200).contains("allergic"));
+    let reference = yore_engine::Reference::Memory(id);
+    let memory = vault.engine.get(&vault.owner_call(), reference).await.unwrap();
+    assert_eq!(memory.usage.recalls, 0, "a search in the app is no recall");
+    assert!(browser.get("/app").await.expect(200).contains(never));
+    let page = browser.get("/app/health").await.expect(200);
+    assert!(page.contains("Never used") && page.contains("I am allergic to peanuts"), "{page}");
+    vault.remember(Draft::text("something of today")).await;
+    assert!(browser.get("/app").await.expect(200).contains(never), "what is new is not unused");
+}

@@ -12,7 +12,8 @@ use super::tools::Node;
 use super::{Book, succeed};
 use crate::workspace::target_dir;
 
-const PACKAGES: [&str; 2] = ["playwright-core@1.65.0", "axe-core@4.14.0"];
+const PACKAGES: [&str; 3] =
+    ["playwright-core@1.65.0", "axe-core@4.14.0", "@modelcontextprotocol/sdk@1.32.2"];
 /// What is done in the browser. Each name it prints is one check.
 const FLOWS: &str = include_str!("browser/flows.mjs");
 /// Where a browser may be, unless `YORE_CHROMIUM` names one.

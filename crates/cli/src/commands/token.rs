@@ -178,6 +178,7 @@ async fn list(app: &App, all: bool) -> Result {
                 Bearer::Grant(grant) => format!("grant {}", short(grant)),
                 Bearer::Service(_) => "service".to_owned(),
                 Bearer::Admin(_) => "admin".to_owned(),
+                Bearer::Renewal(grant) => format!("renewal {}", short(grant)),
             };
             table.push([
                 styled(short(token.id), ID),

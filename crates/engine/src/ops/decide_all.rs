@@ -99,7 +99,7 @@ impl Engine {
 
 impl Which {
     fn check(&self, decision: &Decision) -> Result<()> {
-        if matches!(decision, Decision::Edit(_)) {
+        if matches!(decision, Decision::Edit(_) | Decision::Instead(_)) {
             return Err(Error::invalid("decision", "many holds cannot be edited at once"));
         }
         let bare = Self { except: Vec::new(), ..self.clone() };

@@ -14,6 +14,7 @@ use yore_policy::Need;
 use yore_store::keeper::VaultInfo;
 use yore_store::{Snapshot, Write};
 
+use super::renew::Renewal;
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::evidence::revocation;
@@ -80,10 +81,13 @@ impl std::fmt::Debug for Issued {
 }
 
 #[derive(Debug, Serialize)]
-struct Issue {
-    request: GrantRequest,
+pub(super) struct Issue {
+    pub(super) request: GrantRequest,
     #[serde(skip)]
-    seed: Seed,
+    pub(super) seed: Seed,
+    /// What renews the token, which then lives for a short time only.
+    #[serde(skip)]
+    pub(super) renewal: Option<Renewal>,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,7 +113,7 @@ impl Engine {
     pub async fn issue_grant(&self, call: &Call, request: GrantRequest) -> Result<Issued> {
         let seed = self.seed(call, "grant")?;
         let need = Need::one("grant.issue", Verb::Grant);
-        let input = Issue { request, seed: seed.clone() };
+        let input = Issue { request, seed: seed.clone(), renewal: None };
         let (grant, vault): (Grant, VaultId) = self
             .change(call, need, input, |engine, session, snapshot, input| {
                 Box::pin(issue(engine, session, snapshot, input))
@@ -274,7 +278,7 @@ impl Engine {
     }
 }
 
-async fn issue(
+pub(super) async fn issue(
     engine: &Engine,
     session: &Session,
     snapshot: &dyn Snapshot,
@@ -290,17 +294,20 @@ async fn issue(
         grant.expires = earlier(grant.expires, held.expires);
         within(&grant, held)?;
     }
-    let token = Token {
-        id: TokenId::random(),
-        hash: token::digest(&token::seeded(vault, &input.seed)),
-        bearer: Bearer::Grant(grant.id),
-        issued: session.now,
-        expires: None,
-        revoked: None,
-        note: None,
-    };
     let trace = traced(&grant);
-    let mut writes = vec![Write::Grant(Box::new(grant.clone())), Write::Token(Box::new(token))];
+    let mut writes = vec![Write::Grant(Box::new(grant.clone()))];
+    match &input.renewal {
+        Some(renewal) => writes.extend(renewal.tokens(vault, &grant, &input.seed, session.now)),
+        None => writes.push(Write::Token(Box::new(Token {
+            id: TokenId::random(),
+            hash: token::digest(&token::seeded(vault, &input.seed)),
+            bearer: Bearer::Grant(grant.id),
+            issued: session.now,
+            expires: None,
+            revoked: None,
+            note: None,
+        }))),
+    }
     if !held.is_empty() {
         let above: Vec<String> = held.iter().map(|held| held.id.to_string()).collect();
         writes.push(Write::Setting(lineage(grant.id), above.into()));
@@ -341,7 +348,7 @@ async fn widen(
         ttl: Some(extension.ttl),
         note: extension.note.clone(),
     };
-    let input = Issue { request, seed: seed.clone() };
+    let input = Issue { request, seed: seed.clone(), renewal: None };
     let mut planned = issue(engine, session, snapshot, &input).await?;
     let above = vec![base.to_string()];
     planned.writes.push(Write::Setting(lineage(planned.output.0.id), above.into()));
@@ -404,7 +411,10 @@ async fn issuers(snapshot: &dyn Snapshot, grant: GrantId) -> Result<Vec<GrantId>
 }
 
 /// A grant and all that were given under it, at any remove.
-async fn with_descendants(snapshot: &dyn Snapshot, grant: GrantId) -> Result<Vec<GrantId>> {
+pub(super) async fn with_descendants(
+    snapshot: &dyn Snapshot,
+    grant: GrantId,
+) -> Result<Vec<GrantId>> {
     let mut others = Vec::new();
     for other in snapshot.grants().await? {
         let above = issuers(snapshot, other.id).await?;

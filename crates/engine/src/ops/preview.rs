@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// The session that an agent with this grant would have.
-    fn stand_in(session: &Session, grant: Grant) -> Result<Session> {
+    pub(super) fn stand_in(session: &Session, grant: Grant) -> Result<Session> {
         let token = Token {
             id: TokenId::random(),
             hash: String::new(),

@@ -33,6 +33,9 @@ pub enum Decision {
     Approve,
     /// Carry it out with this text instead.
     Edit(Box<Draft>),
+    /// Carry this out in its place: a change to, a merge or a forgetting of what is known. Only
+    /// the owner may.
+    Instead(Box<Mutation>),
     /// Turn it down.
     Reject,
 }
@@ -82,7 +85,7 @@ impl Act for Review {
     fn need(&self) -> Need {
         Need::one(
             match self.decision {
-                Decision::Approve | Decision::Edit(_) => "approve",
+                Decision::Approve | Decision::Edit(_) | Decision::Instead(_) => "approve",
                 Decision::Reject => "reject",
             },
             Verb::Review,
@@ -92,6 +95,7 @@ impl Act for Review {
     fn validate(&self) -> Result<()> {
         match &self.decision {
             Decision::Edit(draft) => draft.validate(),
+            Decision::Instead(other) => may_replace(other),
             Decision::Approve | Decision::Reject => Ok(()),
         }
     }
@@ -119,12 +123,17 @@ impl Act for Review {
             let mutation = self.mutation(session, &hold)?;
             hold.state = match &self.decision {
                 Decision::Reject => HoldState::Rejected,
-                Decision::Approve | Decision::Edit(_) => HoldState::Approved,
+                Decision::Approve | Decision::Edit(_) | Decision::Instead(_) => HoldState::Approved,
             };
             let mut planned = match mutation {
                 None => Planned::done(Reviewed { hold: hold.clone(), done: None }, Vec::new()),
                 Some(mutation) => {
-                    carried_out(engine, session, snapshot, &mut hold, &mutation).await?
+                    let whose = match &self.decision {
+                        Decision::Instead(_) => Whose::Reviewer,
+                        Decision::Reject => Whose::Undone,
+                        Decision::Approve | Decision::Edit(_) => Whose::Asker,
+                    };
+                    carried_out(engine, session, snapshot, &mut hold, &mutation, whose).await?
                 }
             };
             if let Some(rule) = before {
@@ -146,7 +155,7 @@ impl Review {
     fn word(&self) -> Word {
         match self.decision {
             Decision::Approve => Word::Approve,
-            Decision::Edit(_) => Word::Edit,
+            Decision::Edit(_) | Decision::Instead(_) => Word::Edit,
             Decision::Reject => Word::Reject,
         }
     }
@@ -159,12 +168,19 @@ impl Review {
             (Decision::Reject, HoldState::Pending | HoldState::Rejected | HoldState::Expired) => {
                 Ok(None)
             }
-            (Decision::Approve | Decision::Edit(_), HoldState::Approved) => {
+            (Decision::Approve | Decision::Edit(_) | Decision::Instead(_), HoldState::Approved) => {
                 Err(Error::conflict("it has been carried out already"))
             }
             (Decision::Approve, HoldState::Pending | HoldState::Rejected | HoldState::Expired) => {
                 Ok(Some(hold.mutation.clone()))
             }
+            (
+                Decision::Instead(other),
+                HoldState::Pending | HoldState::Rejected | HoldState::Expired,
+            ) => match session.is_owner() {
+                true => Ok(Some((**other).clone())),
+                false => Err(Error::forbidden("only the owner does something else instead")),
+            },
             (
                 Decision::Edit(draft),
                 HoldState::Pending | HoldState::Rejected | HoldState::Expired,
@@ -205,6 +221,33 @@ fn untouched(hold: &Hold, targets: &[Memory]) -> Result<()> {
     Err(Error::conflict("the memory has changed since: forget or undo it, and switch the rule off"))
 }
 
+/// Whose operation a decision carries out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// What was asked, in the name of who asked.
+    Asker,
+    /// What takes back that it was carried out.
+    Undone,
+    /// What the reviewer does in its place.
+    Reviewer,
+}
+
+/// Whether a mutation can stand in the place of what waits.
+fn may_replace(other: &Mutation) -> Result<()> {
+    match other {
+        Mutation::Revise { .. }
+        | Mutation::Merge { .. }
+        | Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => Ok(()),
+        Mutation::Remember { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { depth: Depth::Erase, .. }
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => {
+            Err(Error::invalid("decision", "instead, a memory is changed, merged or forgotten"))
+        }
+    }
+}
+
 /// Judges what was decided once more, and plans it.
 async fn carried_out(
     engine: &Engine,
@@ -212,17 +255,19 @@ async fn carried_out(
     snapshot: &dyn Snapshot,
     hold: &mut Hold,
     mutation: &Mutation,
+    whose: Whose,
 ) -> Result<Planned<Reviewed>> {
-    let takes_back = hold.state == HoldState::Rejected;
-    if !takes_back {
+    let asked = whose == Whose::Asker;
+    if asked {
         still_granted(hold, session, snapshot).await?;
     }
-    let namespace = hold.agent.as_deref().filter(|_| !takes_back).unwrap_or_default();
+    let namespace = hold.agent.as_deref().filter(|_| asked).unwrap_or_default();
     let targets = targets(snapshot, namespace, mutation).await?;
-    if takes_back {
-        untouched(hold, &targets)?;
-    } else {
-        unmoved(hold, &targets)?;
+    match whose {
+        Whose::Undone => untouched(hold, &targets)?,
+        Whose::Asker => unmoved(hold, &targets)?,
+        // The person saw what is there now.
+        Whose::Reviewer => {}
     }
     let wish = Wish { keep_duplicate: false, ..Wish::default() };
     let ground = Ground {
@@ -230,7 +275,7 @@ async fn carried_out(
         permit: &session.permit,
         snapshot,
         now: session.now,
-        writer: hold.agent.clone().filter(|_| !takes_back),
+        writer: hold.agent.clone().filter(|_| asked),
         targets,
         wish: &wish,
         attempt: Attempt::Again,

@@ -19,6 +19,7 @@ use yore_domain::{Error, HoldId, JobId, TokenId};
 
 use super::{Scene, grant, time};
 use crate::plan::Operation;
+use crate::snapshot::Concern;
 use crate::{CommitError, Plan, Precondition, Write};
 
 fn hold(scene: &Scene<'_>, agent: Option<&str>) -> Hold {
@@ -251,6 +252,15 @@ pub async fn jobs_are_kept(scene: &Scene<'_>) {
     let agent = scene.look_as(&scene.agent(&[grant("scheduler")])).await;
     assert!(agent.jobs(10).await.unwrap().is_empty());
     assert_eq!(agent.census().await.unwrap(), crate::snapshot::Census::default());
+    let all = Concern::Unused(scene.tick());
+    let (count, first) = view.concerning(all, 5).await.unwrap();
+    assert_eq!((count, first.len()), (1, 1));
+    assert_eq!(view.concerning(Concern::Stale(scene.tick()), 0).await.unwrap(), (1, Vec::new()));
+    assert_eq!(view.concerning(Concern::Changing(1), 5).await.unwrap().0, 0);
+    let ending = Concern::Ending(time(0), scene.tick());
+    assert_eq!(view.concerning(ending, 5).await.unwrap().0, 0);
+    assert_eq!(agent.concerning(all, 5).await.unwrap(), (0, Vec::new()), "none of their business");
+    assert!(agent.tally().await.unwrap().is_empty());
 }
 
 /// Frames and letters come back byte for byte, in order, until they are acknowledged.

@@ -15,6 +15,7 @@ use yore_engine::GrantRequest;
 use super::SCOPES;
 use super::client::{self, Client};
 use super::codes::Consent;
+use crate::desk::Desk;
 use crate::form::{Form, query};
 use crate::headers;
 use crate::trouble::{self, Page, shown};
@@ -28,6 +29,8 @@ const LIFE_DAYS: u64 = 30;
 struct ConsentPage {
     shell: Shell,
     name: String,
+    /// Where a client describes itself that has an address of its own.
+    card: String,
     agent: String,
     goes_to: String,
     verbs: Vec<(&'static str, bool)>,
@@ -52,19 +55,23 @@ struct Asked {
 /// What a request is refused with.
 enum Wrong {
     /// Nothing may be sent to where it came from.
-    Page(&'static str),
+    Page(String),
     /// The client is told.
     Told { redirect: String, state: String, code: &'static str },
 }
 
 /// Reads a request. Until client and place are known to belong together, nothing goes back.
-fn read(form: &Form, base: &str) -> std::result::Result<Asked, Wrong> {
+async fn read(desk: &Desk, form: &Form, base: &str) -> std::result::Result<Asked, Wrong> {
     let text = |name: &str| form.get(name).unwrap_or_default().to_owned();
     let id = text("client_id");
-    let client = Client::named(&id).ok_or(Wrong::Page("The client is not registered here."))?;
+    let client = match Client::named(&id) {
+        Some(client) => client,
+        None => desk.cards.client(&desk.options, &id).await.map_err(Wrong::Page)?,
+    };
     let redirect = text("redirect_uri");
     if !client.may_be_answered_at(&redirect) {
-        return Err(Wrong::Page("The client did not register the place it wants the answer at."));
+        let text = "The client did not register the place it wants the answer at.";
+        return Err(Wrong::Page(text.to_owned()));
     }
     let state = text("state");
     let told = |code| Wrong::Told { redirect: redirect.clone(), state: state.clone(), code };
@@ -90,14 +97,14 @@ fn read(form: &Form, base: &str) -> std::result::Result<Asked, Wrong> {
 }
 
 /// Whether a token is wanted for this very server.
-fn is_ours(resource: &str, base: &str) -> bool {
+pub(super) fn is_ours(resource: &str, base: &str) -> bool {
     resource.strip_prefix(base).is_some_and(|path| path.is_empty() || path.starts_with('/'))
 }
 
 impl Wrong {
     fn response(self, base: &str) -> Response {
         match self {
-            Self::Page(text) => trouble::page(StatusCode::BAD_REQUEST, "Not to be trusted", text),
+            Self::Page(text) => trouble::page(StatusCode::BAD_REQUEST, "Not to be trusted", &text),
             Self::Told { redirect, state, code } => {
                 answered(&redirect, &[("error", code), ("state", &state), ("iss", base)])
             }
@@ -113,7 +120,7 @@ fn answered(redirect: &str, pairs: &[(&str, &str)]) -> Response {
 
 /// Puts a request before the owner.
 pub(crate) async fn ask(visit: Visit) -> Page {
-    let asked = match read(&visit.query, &visit.base) {
+    let asked = match read(&visit.desk, &visit.query, &visit.base).await {
         Ok(asked) => asked,
         Err(wrong) => {
             visit.engine().demand(&visit.call, "oauth.authorize", Verb::Grant).await?;
@@ -131,6 +138,7 @@ pub(crate) async fn ask(visit: Visit) -> Page {
     let mut response = shown(&ConsentPage {
         shell: visit.shell("access"),
         name: client.name().to_owned(),
+        card: if id.starts_with("https://") { client::origin(&id) } else { String::new() },
         agent,
         goes_to,
         verbs: scopes.into(),
@@ -155,7 +163,7 @@ pub(crate) async fn ask(visit: Visit) -> Page {
 
 /// Carries the decision to the client.
 pub(crate) async fn decide(Posted { visit, form }: Posted) -> Page {
-    let asked = match read(&form, &visit.base) {
+    let asked = match read(&visit.desk, &form, &visit.base).await {
         Ok(asked) => asked,
         Err(wrong) => return Ok(wrong.response(&visit.base)),
     };
@@ -168,7 +176,10 @@ pub(crate) async fn decide(Posted { visit, form }: Posted) -> Page {
     let labels = form.list("read").into_iter().map(Label::new).collect::<Result<Vec<_>>>()?;
     let labels = if labels.is_empty() { Labels::Any } else { Labels::Under(labels) };
     let ceiling = Sensitivity::parse(form.get("max").unwrap_or("internal"))?;
-    let request = request(form.get("agent").unwrap_or_default(), &verbs, labels, ceiling)?;
+    let mut request = request(form.get("agent").unwrap_or_default(), &verbs, labels, ceiling)?;
+    if form.get("life") == Some("always") {
+        request.ttl = None;
+    }
     // What the engine would refuse when the code is redeemed, it refuses now.
     let page = PageRequest { limit: 1, ..PageRequest::default() };
     visit.engine().preview_grant(&visit.call, request.clone(), page).await?;

@@ -16,6 +16,8 @@ use crate::visit::{Posted, Shell, Visit};
 
 /// How many memories a preview lists.
 const PREVIEWED: usize = 50;
+/// How far back the answers of an agent are gone through.
+const REPLAYED: Span = Span::days(7);
 
 #[derive(Template)]
 #[template(path = "access.html")]
@@ -83,8 +85,20 @@ struct PreviewPage {
     /// Whether there are more than are listed.
     partly: bool,
     conversations: Vec<(String, u64)>,
+    /// What the agent asked lately and how it would have been answered; absent when it did not.
+    replay: Option<Replay>,
     /// All that the form said, for the form that gives the grant.
     fields: Vec<(&'static str, String)>,
+}
+
+/// The last week of an agent, under a grant.
+struct Replay {
+    asked: u64,
+    poorer: u64,
+    shown: u64,
+    /// What would have been missing: its page, its beginning, how often.
+    missing: Vec<(String, String, u64)>,
+    partly: bool,
 }
 
 /// A memory that a grant would show.
@@ -158,6 +172,7 @@ fn kept(token: Token, own: &str) -> Kept {
     let whose = match &token.bearer {
         Bearer::Owner => "you".into(),
         Bearer::Grant(grant) => format!("grant {}", &grant.to_string()[..8]),
+        Bearer::Renewal(grant) => format!("renewal of grant {}", &grant.to_string()[..8]),
         Bearer::Service(_) => "a service".into(),
         Bearer::Admin(_) => "an administrator".into(),
     };
@@ -221,6 +236,7 @@ pub(crate) async fn preview(Posted { visit, form }: Posted) -> Page {
     let request = request(&form)?;
     let agent = request.agent.to_string();
     let page = PageRequest { limit: PREVIEWED, ..PageRequest::default() };
+    let replay = replay(&visit, request.clone()).await?;
     let seen = visit.engine().preview_grant(&visit.call, request, page).await?;
     let first = seen.first.into_iter().map(|memory| {
         let governance = &memory.head.content.governance;
@@ -248,7 +264,25 @@ pub(crate) async fn preview(Posted { visit, form }: Posted) -> Page {
         partly: seen.memories > PREVIEWED as u64,
         first: first.collect(),
         conversations: titles.collect(),
+        replay,
         fields,
+    }))
+}
+
+/// What an agent asked in the last week, under a grant that is not given yet.
+async fn replay(visit: &Visit, request: GrantRequest) -> Result<Option<Replay>> {
+    let since = visit.engine().now().minus(REPLAYED);
+    let told = visit.engine().simulate_grant(&visit.call, request, since).await?;
+    let missing = told.hidden.into_iter().take(PREVIEWED).map(|(memory, times)| {
+        let head = &memory.head;
+        (head.memory.to_string(), beginning(&head.content.body.text, 160), times)
+    });
+    Ok((told.asked > 0).then(|| Replay {
+        asked: told.asked,
+        poorer: told.poorer,
+        shown: told.shown,
+        missing: missing.collect(),
+        partly: told.partly,
     }))
 }
 

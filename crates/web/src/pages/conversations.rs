@@ -14,14 +14,12 @@ use super::{position, written};
 use crate::draw;
 use crate::form::query;
 use crate::markdown;
-use crate::markup::{Markup, bytes, day, grouped};
+use crate::markup::{Markup, bytes, grouped};
 use crate::snippet::beginning;
 use crate::trouble::{Page, shown};
 use crate::visit::{Shell, Visit};
 
 const ROWS: usize = 40;
-/// How many of the latest conversations the statistics count.
-const COUNTED: usize = 1000;
 const MESSAGES: usize = 60;
 /// How much of what was said before is shown with a message that was looked for.
 const AROUND: u64 = 4;
@@ -49,7 +47,7 @@ struct Row {
 
 /// How many conversations and messages, by platform and by month.
 struct Statistics {
-    counted: usize,
+    counted: String,
     platforms: Markup,
     months: Markup,
 }
@@ -139,20 +137,20 @@ fn title(conversation: &Conversation) -> String {
 }
 
 async fn statistics(visit: &Visit) -> Result<Statistics> {
-    let wanted = PageRequest { limit: COUNTED, ..PageRequest::default() };
-    let found = visit.engine().conversations(&visit.call, Filter::default(), wanted).await?.items;
+    let numbers = visit.numbers().await?;
     let (mut platforms, mut months) = (BTreeMap::new(), BTreeMap::new());
-    for (conversation, messages) in &found {
-        *platforms.entry(conversation.platform.clone()).or_insert(0_u64) += *messages;
-        let month = day(conversation.created).get(..7).unwrap_or_default().to_owned();
-        *months.entry(month).or_insert(0_u64) += *messages;
+    let mut counted = 0;
+    for tally in &numbers.tally {
+        *platforms.entry(tally.platform.clone()).or_insert(0_u64) += tally.messages;
+        *months.entry(tally.month.clone()).or_insert(0_u64) += tally.messages;
+        counted += tally.conversations;
     }
     let mut platforms: Vec<(String, u64)> = platforms.into_iter().collect();
     platforms.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     platforms.truncate(16);
     let months: Vec<(String, u64)> = months.into_iter().rev().take(12).collect();
     Ok(Statistics {
-        counted: found.len(),
+        counted: grouped(counted),
         platforms: draw::bars(&platforms),
         months: draw::bars(&months),
     })

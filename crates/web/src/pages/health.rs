@@ -1,9 +1,15 @@
 //! How the vault is.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use askama::Template;
+use yore_domain::grant::Verb;
 use yore_domain::job::JobState;
-use yore_domain::query::{Filter, PageRequest};
-use yore_domain::{MemoryId, Result, Span, Timestamp};
+use yore_domain::memory::Memory;
+use yore_domain::{MemoryId, Result, Timestamp};
+
+use yore_engine::Care;
 
 use crate::draw;
 use crate::markup::{Markup, bytes, grouped};
@@ -11,8 +17,6 @@ use crate::snippet::beginning;
 use crate::trouble::{Page, shown};
 use crate::visit::{Posted, Shell, Visit};
 
-/// How many of the newest memories are looked at.
-const LOOKED_AT: usize = 1000;
 const SHOWN: usize = 8;
 
 #[derive(Template)]
@@ -20,11 +24,29 @@ const SHOWN: usize = 8;
 struct HealthPage {
     shell: Shell,
     sizes: Vec<(&'static str, String)>,
-    looked_at: usize,
-    stale: Vec<(String, String)>,
-    drifting: Vec<(String, String)>,
+    concerns: Vec<Concern>,
+    /// Each part of the app with how long its pages took.
+    latencies: Vec<Latency>,
     jobs: Vec<Work>,
     report: Option<Report>,
+}
+
+/// Memories that need care for one reason.
+struct Concern {
+    id: &'static str,
+    title: &'static str,
+    none: &'static str,
+    count: String,
+    /// The address and the beginning of the first of them.
+    first: Vec<(String, String)>,
+}
+
+/// How long the pages of a part of the app took.
+struct Latency {
+    page: &'static str,
+    median: String,
+    most: String,
+    line: Markup,
 }
 
 struct Work {
@@ -90,19 +112,8 @@ fn percent(share: f64) -> u8 {
 }
 
 async fn page(visit: &Visit, report: Option<Report>) -> Page {
-    let (engine, call) = (visit.engine(), &visit.call);
-    let census = engine.census(call).await?;
-    let wanted = PageRequest { limit: LOOKED_AT, ..PageRequest::default() };
-    let memories = engine.list(call, Filter::default(), wanted).await?.items;
-    let long_ago = engine.now().minus(Span::days(90));
-    let told = |memory: &yore_domain::memory::Memory| {
-        let head = &memory.head;
-        (format!("/app/memory/{}", head.memory), beginning(&head.content.body.text, 120))
-    };
-    let stale = memories.iter().filter(|memory| {
-        memory.since < long_ago && memory.usage.recalled.is_none_or(|at| at < long_ago)
-    });
-    let drifting = memories.iter().filter(|memory| memory.head.number > 4);
+    let numbers = visit.numbers().await?;
+    let (census, upkeep) = (&numbers.census, &numbers.upkeep);
     Ok(shown(&HealthPage {
         shell: visit.shell("health"),
         sizes: vec![
@@ -115,12 +126,60 @@ async fn page(visit: &Visit, report: Option<Report>) -> Page {
             ("not yet understood", grouped(census.unembedded)),
             ("waiting for you", grouped(census.pending)),
         ],
-        looked_at: memories.len(),
-        stale: stale.take(SHOWN).map(told).collect(),
-        drifting: drifting.take(SHOWN).map(told).collect(),
+        concerns: vec![
+            concern(
+                "unused",
+                "Never used",
+                "Everything older than a month was used.",
+                &upkeep.unused,
+            ),
+            concern(
+                "stale",
+                "Not used for three months",
+                "Everything was used lately.",
+                &upkeep.stale,
+            ),
+            concern(
+                "drift",
+                "Changed again and again",
+                "Nothing has more than four versions.",
+                &upkeep.changing,
+            ),
+            concern("ending", "Ends within a month", "Nothing ends soon.", &upkeep.ending),
+        ],
+        latencies: latencies(visit).await?,
         jobs: jobs(visit).await?,
         report,
     }))
+}
+
+async fn latencies(visit: &Visit) -> Result<Vec<Latency>> {
+    let vault = visit.engine().identify(&visit.call, Verb::Admin).await?.vault();
+    let told = |(page, times): (&'static str, VecDeque<Duration>)| {
+        let times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1000.0).collect();
+        let mut sorted = times.clone();
+        sorted.sort_by(f64::total_cmp);
+        // Of so few, the nearest rank is as good as any other.
+        let rank = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1);
+        let spelled =
+            |time: Option<&f64>| time.map_or_else(String::new, |ms| format!("{ms:.1} ms"));
+        Latency {
+            page,
+            median: spelled(rank(50)),
+            most: spelled(rank(95)),
+            line: draw::line(&times),
+        }
+    };
+    Ok(visit.desk.timing.of(vault).into_iter().map(told).collect())
+}
+
+fn concern(id: &'static str, title: &'static str, none: &'static str, care: &Care) -> Concern {
+    let told = |memory: &Memory| {
+        let head = &memory.head;
+        (format!("/app/memory/{}", head.memory), beginning(&head.content.body.text, 120))
+    };
+    let first = care.first.iter().take(SHOWN).map(told).collect();
+    Concern { id, title, none, count: grouped(care.count), first }
 }
 
 async fn jobs(visit: &Visit) -> Result<Vec<Work>> {

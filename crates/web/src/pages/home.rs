@@ -4,7 +4,6 @@ use askama::Template;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect};
 use yore_domain::audit::Actor;
-use yore_domain::hold::{HoldReason, HoldState};
 use yore_domain::memory::{Draft, Memory};
 use yore_domain::mutation::Mutation;
 use yore_domain::query::{Filter, PageRequest};
@@ -19,8 +18,6 @@ use crate::snippet::beginning;
 use crate::trouble::{Page, shown};
 use crate::visit::{Posted, Shell, Visit};
 
-/// How many of the newest memories are looked at for what needs care.
-const LOOKED_AT: usize = 200;
 /// How many lines of the audit chain are looked through for those of agents.
 const LINES: usize = 200;
 const SHOWN: usize = 6;
@@ -35,7 +32,7 @@ struct HomePage {
     waiting: u64,
     contradicted: usize,
     expiring: Vec<Recent>,
-    unused: usize,
+    unused: u64,
     reads: Vec<Line>,
     snippet: String,
 }
@@ -64,19 +61,10 @@ impl From<&Memory> for Recent {
 
 pub(crate) async fn show(visit: Visit) -> Page {
     let (engine, call) = (visit.engine(), &visit.call);
-    let census = engine.census(call).await?;
-    let page = PageRequest { limit: LOOKED_AT, ..PageRequest::default() };
+    let numbers = visit.numbers().await?;
+    let (census, upkeep) = (&numbers.census, &numbers.upkeep);
+    let page = PageRequest { limit: SHOWN, ..PageRequest::default() };
     let newest = engine.list(call, Filter::default(), page).await?.items;
-    let holds = engine.holds(call, HoldState::Pending, 1000).await?;
-    let contradicted =
-        holds.iter().filter(|hold| matches!(hold.reason, HoldReason::Contradiction(_))).count();
-    let now = engine.now();
-    let soon = now.plus(yore_domain::Span::days(30));
-    let expires = |memory: &&Memory| {
-        memory.head.content.lifecycle.expires.is_some_and(|at| now < at && at < soon)
-    };
-    let month_ago = now.minus(yore_domain::Span::days(30));
-    let unused = |memory: &&Memory| memory.usage.recalls == 0 && memory.since < month_ago;
     let counts = vec![
         ("memories", grouped(census.memories)),
         ("versions", grouped(census.versions)),
@@ -88,11 +76,11 @@ pub(crate) async fn show(visit: Visit) -> Page {
         shell: visit.shell("home"),
         counts,
         is_new: census.memories == 0 && census.conversations == 0,
-        recent: newest.iter().take(SHOWN).map(Recent::from).collect(),
+        recent: newest.iter().map(Recent::from).collect(),
         waiting: census.pending,
-        contradicted,
-        expiring: newest.iter().filter(expires).take(SHOWN).map(Recent::from).collect(),
-        unused: newest.iter().filter(unused).count(),
+        contradicted: numbers.contradicted,
+        expiring: upkeep.ending.first.iter().take(SHOWN).map(Recent::from).collect(),
+        unused: upkeep.unused.count,
         reads: reads(&visit).await?,
         snippet: snippet(),
     }))

@@ -10,10 +10,11 @@ use axum::response::{IntoResponse, Redirect, Response};
 use futures::StreamExt;
 use serde_json::json;
 use yore_domain::job::{Job, JobState};
-use yore_domain::{Error, JobId, Result, Timestamp};
-use yore_engine::Work;
+use yore_domain::{Error, JobId, Result, Span, Timestamp};
+use yore_engine::{Call, Credentials, Engine, Secret, TokenKind, Work};
 use yore_http::multipart::{Form, Piece};
 
+use super::login;
 use crate::desk::Desk;
 use crate::intake::{Order, Summary, plain_name};
 use crate::markup::{bytes, grouped};
@@ -24,6 +25,8 @@ use crate::visit::{Shell, Visit};
 const FILE: &str = "export";
 /// How many jobs are looked through for imports.
 const JOBS: usize = 100;
+/// How long the longest import takes.
+const LONGEST: Span = Span::days(2);
 
 #[derive(Template)]
 #[template(path = "import.html")]
@@ -226,8 +229,21 @@ async fn receive(visit: &Visit, parts: &Parts, body: axum::body::Body) -> Result
         draws: fields.get("propose").is_some(),
     };
     let place = format!("/app/import/{}", job.id);
-    tokio::spawn(intakes.run(engine, visit.call.clone(), job, order));
+    let call = own_call(&engine, &visit.call).await?;
+    tokio::spawn(async move {
+        intakes.run(engine.clone(), call.clone(), job, order).await;
+        login::give_back(&engine, &call).await;
+    });
     Ok(Redirect::to(&place).into_response())
+}
+
+/// A call with a token of its own, so that an import goes on when its owner signs out.
+async fn own_call(engine: &Engine, call: &Call) -> Result<Call> {
+    let note = Some("reads an import".to_owned());
+    let token = engine.issue_token(call, TokenKind::Owner, Some(LONGEST), note).await?;
+    let bearer = Some(Secret::new(token));
+    let credentials = Credentials { bearer, ..Credentials::default() };
+    Ok(Call { credentials, ..call.clone() })
 }
 
 /// Why a form is not taken to its end.

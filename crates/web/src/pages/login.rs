@@ -117,6 +117,18 @@ async fn take_back(engine: &Engine, call: &Call, session: &Secret) -> Result<()>
     }
 }
 
+/// Takes the token of a call back that was made for one piece of work.
+pub(super) async fn give_back(engine: &Engine, call: &Call) {
+    if let Some(token) = &call.credentials.bearer
+        && let Err(error) = take_back(engine, call, token).await
+    {
+        tracing::warn!(
+            code = error.code(),
+            "a token that is needed no more could not be taken back"
+        );
+    }
+}
+
 fn unusable() -> Error {
     Error::unauthenticated("the link cannot be used")
 }

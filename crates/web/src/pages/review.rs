@@ -6,9 +6,10 @@ use axum::response::Response;
 use futures::StreamExt;
 use yore_domain::change::What;
 use yore_domain::hold::{DiffLine, Hold, HoldReason, HoldState};
-use yore_domain::mutation::{Depth, Mutation};
+use yore_domain::memory::Body;
+use yore_domain::mutation::{Depth, MergeStrategy, Mutation, Patch};
 use yore_domain::{Error, HoldId, Result, Timestamp};
-use yore_engine::Decision;
+use yore_engine::{Decision, Reference};
 use yore_http::SentEvent;
 
 use super::back;
@@ -43,6 +44,19 @@ struct Waiting {
     fields: Vec<Field>,
     /// The text, where it can be changed before it is approved.
     editable: Option<String>,
+    /// What can be done in its place.
+    instead: Vec<Instead>,
+}
+
+/// What can be done in the place of what waits.
+struct Instead {
+    /// What the form says.
+    what: &'static str,
+    label: &'static str,
+    /// The text that a memory would have; absent where none is asked for.
+    text: Option<String>,
+    /// Whether another memory must be named.
+    other: bool,
 }
 
 /// A member before and after.
@@ -93,6 +107,7 @@ fn listed(visit: &Visit, holds: Vec<Hold>, more: bool) -> Page {
 impl From<Hold> for Waiting {
     fn from(hold: Hold) -> Self {
         let (why, beside) = reason(&hold.reason);
+        let ways = instead(&hold.mutation, beside.is_some());
         let editable = match &hold.mutation {
             Mutation::Remember { draft, .. } => Some(draft.content.body.text.clone()),
             Mutation::Revise { .. }
@@ -111,6 +126,7 @@ impl From<Hold> for Waiting {
             why,
             reasoning: hold.reasoning,
             beside,
+            instead: ways,
             fields: hold.diff.into_iter().map(Field::from).collect(),
             editable,
         }
@@ -205,6 +221,75 @@ pub(crate) async fn edit(Posted { visit, form }: Posted) -> Page {
     draft.content.body.text = form.text("text");
     draft.validate()?;
     visit.desk.decide(visit.call.clone(), &visit.mark(), id, Decision::Edit(draft)).await?;
+    Ok(back("/app/review", ""))
+}
+
+/// What can be done in the place of an operation.
+fn instead(mutation: &Mutation, beside: bool) -> Vec<Instead> {
+    let plain = |what, label| Instead { what, label, text: None, other: false };
+    match mutation {
+        Mutation::Remember { draft, .. } if beside => vec![
+            Instead {
+                what: "change",
+                label: "Merge into the known one, which then says",
+                text: Some(draft.content.body.text.clone()),
+                other: false,
+            },
+            plain("forget-known", "Forget the known one, and this too"),
+        ],
+        Mutation::Merge { .. } => vec![plain("forget-others", "Forget the others instead")],
+        Mutation::Forget { depth: Depth::Tombstone | Depth::Quarantine, .. } => vec![Instead {
+            what: "merge",
+            label: "Merge into another memory instead",
+            text: None,
+            other: true,
+        }],
+        Mutation::Remember { .. }
+        | Mutation::Revise { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { .. }
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => Vec::new(),
+    }
+}
+
+/// Does something else in the place of what waits.
+pub(crate) async fn replace(Posted { visit, form }: Posted) -> Page {
+    let id = named(form.get("hold").unwrap_or_default())?;
+    let hold = visit.engine().hold(&visit.call, id).await?;
+    let known = match &hold.reason {
+        HoldReason::NearDuplicate(memory)
+        | HoldReason::Contradiction(memory)
+        | HoldReason::SyncConflict(memory) => Some(*memory),
+        HoldReason::Requested | HoldReason::Unhelpful | HoldReason::Rule(_) => None,
+    };
+    let forget = |memories| Mutation::Forget { memories, depth: Depth::Tombstone, reason: None };
+    let mutation = match (form.get("what"), hold.mutation, known) {
+        (Some("change"), Mutation::Remember { .. }, Some(memory)) => {
+            let shown = visit.engine().get(&visit.call, Reference::Memory(memory)).await?;
+            let structured = shown.head.content.body.structured;
+            let body = Body { text: form.text("text"), structured };
+            let patch = Box::new(Patch { body: Some(body), ..Patch::default() });
+            Mutation::Revise { memory, patch, expected: Some(shown.head.number) }
+        }
+        (Some("forget-known"), Mutation::Remember { .. }, Some(memory)) => forget(vec![memory]),
+        (Some("forget-others"), Mutation::Merge { duplicates, .. }, _) => forget(duplicates),
+        (Some("merge"), Mutation::Forget { memories, .. }, _) => {
+            let other = form.get("other").unwrap_or_default();
+            // An address of the memory's page does as well as its id.
+            let other = other.split(['?', '#']).next().unwrap_or_default();
+            let other = other.rsplit('/').next().unwrap_or_default();
+            let wrong = |_| Error::invalid("the other memory", "must be the address of its page");
+            Mutation::Merge {
+                canonical: other.parse().map_err(wrong)?,
+                duplicates: memories,
+                strategy: MergeStrategy::MergeContent,
+            }
+        }
+        _ => return Err(Error::invalid("what", "cannot be done in its place").into()),
+    };
+    let decision = Decision::Instead(Box::new(mutation));
+    visit.desk.decide(visit.call.clone(), &visit.mark(), id, decision).await?;
     Ok(back("/app/review", ""))
 }
 

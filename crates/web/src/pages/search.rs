@@ -122,7 +122,7 @@ async fn find(visit: &Visit, filter: Filter, corpus: Corpus, page: &mut SearchPa
         prefer: Vec::new(),
         cutoff: Cutoff::Calibrated,
     };
-    let recalled = visit.engine().recall(&visit.call, recall).await?;
+    let recalled = visit.engine().browse(&visit.call, recall).await?;
     page.asked = true;
     page.considered = recalled.considered;
     page.results = recalled.results.into_iter().map(|hit| row(hit, &page.q)).collect();

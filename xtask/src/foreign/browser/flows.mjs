@@ -222,6 +222,57 @@ await check("an_agent_is_connected_by_consent", async () => {
   demand(counted.status === 200, "the token opens the vault");
 });
 
+await check("an_mcp_host_connects_by_oauth_alone", async () => {
+  const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
+  const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  let answered;
+  const code = new Promise((resolve) => { answered = resolve; });
+  const server = createServer((request, response) => {
+    response.end("connected");
+    const told = new URL(request.url, elsewhere).searchParams.get("code");
+    if (told) answered(told);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  elsewhere = `http://127.0.0.1:${server.address().port}`;
+  const kept = {};
+  // What a host keeps; how it asks, and where, is all the client library's.
+  const provider = {
+    redirectUrl: `${elsewhere}/callback`,
+    clientMetadata: { client_name: "An MCP host", redirect_uris: [`${elsewhere}/callback`] },
+    clientInformation: () => kept.client,
+    saveClientInformation: (client) => { kept.client = client; },
+    tokens: () => kept.tokens,
+    saveTokens: (tokens) => { kept.tokens = tokens; },
+    codeVerifier: () => kept.verifier,
+    saveCodeVerifier: (verifier) => { kept.verifier = verifier; },
+    redirectToAuthorization: async (url) => { await page.goto(String(url)); },
+  };
+  const place = new URL(`${base}/mcp`);
+  const first = new StreamableHTTPClientTransport(place, { authProvider: provider });
+  await new Client({ name: "host", version: "1" }).connect(first).then(
+    () => { throw new Error("it came in without being asked about"); },
+    (error) => demand(error.constructor.name === "UnauthorizedError", String(error)),
+  );
+  await page.getByRole("heading", { name: "Let An MCP host in?" }).waitFor();
+  await page.getByRole("button", { name: "Let it in" }).click();
+  await first.finishAuth(await code);
+  const host = new Client({ name: "host", version: "1" });
+  await host.connect(new StreamableHTTPClientTransport(place, { authProvider: provider }));
+  const { tools } = await host.listTools();
+  demand(tools.length > 0, "the host sees tools");
+  const renews = kept.tokens.refresh_token;
+  demand(renews, "the host can renew its token");
+  await host.close();
+  // A token that is no longer good is renewed by the library itself.
+  kept.tokens = { ...kept.tokens, access_token: `${kept.tokens.access_token.slice(0, -4)}0000` };
+  const again = new Client({ name: "host", version: "1" });
+  await again.connect(new StreamableHTTPClientTransport(place, { authProvider: provider }));
+  demand((await again.listTools()).tools.length === tools.length, "the host is back");
+  demand(kept.tokens.refresh_token !== renews, "what renews is a new one each time");
+  await again.close();
+  server.close();
+});
+
 await check("a_conversation_is_read", async () => {
   const said = (role, text, more = {}) => ({
     id: crypto.randomUUID(), role, content: text, text, at: Date.now() * 1000, ...more,
