@@ -27,6 +27,7 @@ mod recall;
 mod report;
 mod uamp;
 mod vectors;
+mod web;
 mod world;
 mod write;
 
@@ -51,6 +52,8 @@ enum Command {
     Memorywire(memorywire::Arguments),
     /// Measure what messages cost, how soon answers begin, and how streams are read again.
     Uamp(uamp::Arguments),
+    /// Measure the pages of the web app over a large vault.
+    Web(web::Arguments),
     /// Open a vault, recall once and say what that took: one half of the cold start.
     #[command(hide = true)]
     Child(process::Arguments),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(&arguments),
         Command::Memorywire(arguments) => memorywire::run(&arguments),
         Command::Uamp(arguments) => uamp::run(&arguments),
+        Command::Web(arguments) => web::run(&arguments),
         Command::Child(arguments) => process::child(&arguments),
     };
     match done {

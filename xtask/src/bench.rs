@@ -34,6 +34,8 @@ enum What {
     Memorywire(Memorywire),
     /// Measure what messages of UAMP cost, how soon answers begin, and how streams are read again.
     Uamp(Messages),
+    /// Measure the pages of the web app over a large vault.
+    Web(Web),
     /// Measure how well recall finds what it should; needs `YORE_TESTDATA`.
     RecallQuality,
 }
@@ -94,12 +96,26 @@ struct Memorywire {
     only: Vec<String>,
 }
 
+#[derive(Debug, clap::Args)]
+struct Web {
+    /// Write everything measured into this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// A small vault and few repetitions: shows that it runs, proves no bar.
+    #[arg(long)]
+    quick: bool,
+    /// Sizes of the vaults, in memories; each has ten times as many messages.
+    #[arg(long, value_delimiter = ',')]
+    sizes: Vec<usize>,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Engine(engine) => engine.run(),
         What::Memorywire(memorywire) => memorywire.run(),
         What::Uamp(messages) => messages.run(),
+        What::Web(web) => web.run(),
         What::RecallQuality => recall_quality(),
     }
 }
@@ -110,6 +126,14 @@ impl Engine {
         let yore = format!("yore{}", std::env::consts::EXE_SUFFIX);
         bench.arg("--binary").arg(target_dir()?.join("release").join(yore));
         chosen(&mut bench, self.json.as_deref(), self.quick, &self.sizes, &self.only);
+        succeed(&mut bench)
+    }
+}
+
+impl Web {
+    fn run(&self) -> Result<()> {
+        let mut bench = built("web", &[])?;
+        chosen(&mut bench, self.json.as_deref(), self.quick, &self.sizes, &[]);
         succeed(&mut bench)
     }
 }

@@ -52,6 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "memorywire",
             "oamp",
             "uamp",
+            "web",
         ],
     ),
     ("tests", ASSEMBLY_AND_SERVER),
