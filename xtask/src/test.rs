@@ -44,7 +44,8 @@ enum Group {
     Conformance,
 }
 
-/// Whose tests run a second time, on vaults in a database: the engine and every protocol.
+/// Whose tests run a second time, on vaults in a database: the engine and every protocol. The first
+/// ones each time, all of them in the long run.
 const ON_POSTGRES: [&str; 8] = [
     "yore-engine",
     "yore-ump",
@@ -55,6 +56,7 @@ const ON_POSTGRES: [&str; 8] = [
     "yore-mcp",
     "yore-web",
 ];
+const EACH_TIME: usize = 3;
 
 /// The groups in the order they run: the quick ones first.
 const ORDER: [Group; 10] = [
@@ -227,7 +229,8 @@ impl Run {
         let postgres = Postgres::start()?;
         let mut command = self.cargo();
         command.args(["test", "--no-fail-fast", "--tests"]);
-        command.args(ON_POSTGRES.iter().flat_map(|name| ["-p", name]));
+        let count = if self.full { ON_POSTGRES.len() } else { EACH_TIME };
+        command.args(ON_POSTGRES.iter().take(count).flat_map(|name| ["-p", name]));
         command.env("YORE_TEST_POSTGRES", postgres.dsn()).env("YORE_TEST_STORE", "postgres");
         let (success, found) = results::run(&mut command)?;
         let (passed, failed) = (found.count("passed"), found.count("failed"));
