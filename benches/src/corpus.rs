@@ -149,8 +149,17 @@ impl Corpus {
 
     /// Returns the text of the memory with this number: 12 to 35 words.
     pub(crate) fn memory(&self, number: usize) -> String {
+        self.text(number, 12, 24)
+    }
+
+    /// Returns the text of the message with this number: 20 to 220 words, 120 in the mean.
+    pub(crate) fn message(&self, number: usize) -> String {
+        self.text(number, 20, 201)
+    }
+
+    fn text(&self, number: usize, least: usize, spread: usize) -> String {
         let mut random = Random::new(self.seed ^ (number as u64).wrapping_mul(0x5851_f42d));
-        let count = 12 + random.below(24);
+        let count = least + random.below(spread);
         let words: Vec<&str> =
             (0..count).map(|_| self.words[self.word(&mut random)].as_str()).collect();
         let mut text = words.join(" ");
@@ -161,9 +170,18 @@ impl Corpus {
 
     /// Returns a question of three to six words that a memory among the first `size` answers.
     pub(crate) fn question(&self, size: usize, number: usize) -> String {
+        self.about(number, |random| self.memory(random.below(size.max(1))))
+    }
+
+    /// The same for the messages.
+    pub(crate) fn asked(&self, size: usize, number: usize) -> String {
+        self.about(number, |random| self.message(random.below(size.max(1))))
+    }
+
+    fn about(&self, number: usize, said: impl Fn(&mut Random) -> String) -> String {
         let mut random = Random::new(self.seed ^ 0xabcd ^ (number as u64) << 20);
-        let memory = self.memory(random.below(size.max(1)));
-        let telling: Vec<&str> = memory
+        let said = said(&mut random);
+        let telling: Vec<&str> = said
             .trim_end_matches('.')
             .split(' ')
             .filter(|word| !COMMON[..28].contains(&word.to_lowercase().as_str()))

@@ -19,8 +19,8 @@ use crate::meter::{self, Took, round};
 const LOOK: Duration = Duration::from_millis(20);
 /// Messages of one transaction of the plain insert.
 const BATCH: usize = 500;
-/// Needles that are searched for.
-const NEEDLES: usize = 200;
+/// How long a server may take to open the vault.
+const OPENING: Duration = Duration::from_secs(120);
 
 /// Arguments of `yore-bench import`.
 #[derive(Debug, clap::Args)]
@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// Write everything measured into this file.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// The commit that is measured.
+    #[arg(long, default_value = "unknown")]
+    commit: String,
 }
 
 /// What a child took.
@@ -88,14 +91,21 @@ fn measure(arguments: &Arguments, work: &Path) -> Result<Value> {
     let (second, again) = import()?;
     ensure!(again["imported"] == 0 && again["merged"] == 0, "the second import changed something");
     ensure!(said["skipped"].as_array().is_some_and(Vec::is_empty), "something was passed over");
+    let empty = Server::start(arguments, &work.join("empty"))?.stop()?;
+    let server = Server::start(arguments, work)?;
     let needles = match &arguments.truth {
         Some(path) => needles(arguments, work, path, &said)?,
         None => Value::Null,
     };
+    let full = server.stop()?;
+    let index_kib = full.saturating_sub(empty);
+    let own_kib = first.peak_kib.saturating_sub(index_kib);
+    let megabytes = |kib: u64| round(kib as f64 * 1024.0 / 1e6);
     let times = first.cpu.as_secs_f64() / second.cpu.as_secs_f64().max(1e-9);
     let share = limit.as_secs_f64() / first.cpu.as_secs_f64().max(1e-9);
     let report = |held: bool| if held { "held" } else { "missed" };
     Ok(json!({
+        "commit": arguments.commit,
         "messages": messages,
         "plain_read_cpu_s": round(read.cpu.as_secs_f64()),
         "plain_insert_cpu_s": round(insert.cpu.as_secs_f64()),
@@ -106,10 +116,12 @@ fn measure(arguments: &Arguments, work: &Path) -> Result<Value> {
         "bars": {
             "second_import_3_times_faster": {"value": round(times), "bar": report(times >= 3.0)},
             "half_of_the_plain_throughput": {"value": round(share), "bar": report(share >= 0.5)},
-            "peak_under_300_mb": {
-                "value": round(first.peak_kib as f64 * 1024.0 / 1e6),
-                "bar": report(first.peak_kib * 1024 < 300_000_000),
-                "note": "with the index, which the bar does not count",
+            "import_itself_under_300_mb": {
+                "value": megabytes(own_kib),
+                "bar": report(own_kib * 1024 < 300_000_000),
+                "peak_mb": megabytes(first.peak_kib),
+                "index_mb": megabytes(index_kib),
+                "note": "the index is what a server holds with the vault beyond one without",
             },
         },
     }))
@@ -163,7 +175,7 @@ fn needles(arguments: &Arguments, work: &Path, truth: &Path, said: &Value) -> Re
         said["exports"]["conversations"]
     );
     let all = truth["needles"].as_array().context("the truth names no needles")?;
-    let tokens = all.iter().filter_map(|needle| needle["token"].as_str()).take(NEEDLES);
+    let tokens = all.iter().filter_map(|needle| needle["token"].as_str());
     let (mut found, mut missed) = (0, Vec::new());
     for token in tokens {
         let (_, hits) =
@@ -181,15 +193,8 @@ fn needles(arguments: &Arguments, work: &Path, truth: &Path, said: &Value) -> Re
 fn child(arguments: &Arguments, work: &Path, args: &[&str]) -> Result<(Cost, Value)> {
     let begin = Instant::now();
     let out = work.join("out.json");
-    let mut running = Command::new(&arguments.binary)
-        .args(args)
-        .env("HOME", work)
-        .env("XDG_CONFIG_HOME", work.join("config"))
-        .env("YORE_DATA", work.join("data"))
-        .stdin(Stdio::null())
-        .stdout(std::fs::File::create(&out)?)
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut running =
+        command(arguments, work).args(args).stdout(std::fs::File::create(&out)?).spawn()?;
     let (mut cpu, mut peak_kib) = (Duration::ZERO, 0);
     while running.try_wait()?.is_none() {
         if let Ok((spent, peak)) = looked_at(&running) {
@@ -201,6 +206,49 @@ fn child(arguments: &Arguments, work: &Path, args: &[&str]) -> Result<(Cost, Val
     ensure!(status.success(), "{} {args:?} failed: {status}", arguments.binary.display());
     let said = serde_json::from_slice(&std::fs::read(&out)?)?;
     Ok((Cost { wall: begin.elapsed(), cpu, peak_kib }, said))
+}
+
+fn command(arguments: &Arguments, work: &Path) -> Command {
+    let mut command = Command::new(&arguments.binary);
+    command
+        .env("HOME", work)
+        .env("XDG_CONFIG_HOME", work.join("config"))
+        .env("YORE_DATA", work.join("data"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// A server on the vault, so that a search does not open it anew each time.
+struct Server(Child);
+
+impl Server {
+    /// Starts one, and waits until it has answered.
+    fn start(arguments: &Arguments, work: &Path) -> Result<Self> {
+        std::fs::create_dir_all(work)?;
+        let listen = ["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0"];
+        let mut this = Self(command(arguments, work).arg("serve").args(listen).spawn()?);
+        let begin = Instant::now();
+        let socket = work.join("data").join("run").join("yore.sock");
+        while !socket.exists() {
+            ensure!(this.0.try_wait()?.is_none(), "the server did not stay");
+            ensure!(begin.elapsed() < OPENING, "the server did not open the vault");
+            std::thread::sleep(LOOK);
+        }
+        child(arguments, work, &["search", "--in", "conversations", "--json", "nothing"])?;
+        Ok(this)
+    }
+
+    /// Ends it; returns what it held last, in KiB.
+    fn stop(mut self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let held = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let held = held.context("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(held)
+    }
 }
 
 /// CPU time and the most memory of a child so far, as the kernel tells.

@@ -20,6 +20,7 @@ mod import;
 mod limits;
 mod mcp;
 mod memorywire;
+mod messages;
 mod meter;
 mod oamp;
 mod process;
@@ -48,6 +49,8 @@ enum Command {
     Engine(engine::Arguments),
     /// Measure the import of a large export, and of the same one again.
     Import(import::Arguments),
+    /// Measure searching very many messages.
+    Messages(messages::Arguments),
     /// Repeat the experiments of memorywire's paper and compare with its reference.
     Memorywire(memorywire::Arguments),
     /// Measure what messages cost, how soon answers begin, and how streams are read again.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(arguments) => engine::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Messages(arguments) => messages::run(&arguments),
         Command::Memorywire(arguments) => memorywire::run(&arguments),
         Command::Uamp(arguments) => uamp::run(&arguments),
         Command::Web(arguments) => web::run(&arguments),

@@ -97,7 +97,7 @@ pub(crate) fn needs(data: &Path, size: usize, seed: u64) -> Result<Needs> {
 }
 
 /// Resident memory of this process in KiB.
-fn resident() -> Result<u64> {
+pub(crate) fn resident() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)

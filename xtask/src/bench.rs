@@ -30,6 +30,10 @@ pub(crate) struct Arguments {
 enum What {
     /// Measure writes, recalls, memory and start against their bars.
     Engine(Engine),
+    /// Measure the import of a large export by the shipped binary, and of the same one again.
+    Import(Import),
+    /// Measure searching very many messages.
+    Messages(Talks),
     /// Repeat the experiments of memorywire's paper and compare with its reference implementation.
     Memorywire(Memorywire),
     /// Measure what messages of UAMP cost, how soon answers begin, and how streams are read again.
@@ -54,6 +58,28 @@ struct Engine {
     /// Measure this part only: writes, recall, vectors or mcp.
     #[arg(long)]
     only: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Import {
+    /// The export: a file, a folder or a zip.
+    export: PathBuf,
+    /// What the generator says is in it; beside the export unless it is given.
+    #[arg(long)]
+    truth: Option<PathBuf>,
+    /// Write everything measured into this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Talks {
+    /// How many messages.
+    #[arg(long, default_value_t = 1_000_000)]
+    size: usize,
+    /// Write everything measured into this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -113,6 +139,13 @@ struct Web {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Engine(engine) => engine.run(),
+        What::Import(import) => import.run(),
+        What::Messages(messages) => {
+            let mut bench = built("messages", &[])?;
+            bench.args(["--size", &messages.size.to_string()]);
+            chosen(&mut bench, messages.json.as_deref(), false, &[], &[]);
+            succeed(&mut bench)
+        }
         What::Memorywire(memorywire) => memorywire.run(),
         What::Uamp(messages) => messages.run(),
         What::Web(web) => web.run(),
@@ -123,8 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 impl Engine {
     fn run(&self) -> Result<()> {
         let mut bench = built("engine", &["-p", "yore"])?;
-        let yore = format!("yore{}", std::env::consts::EXE_SUFFIX);
-        bench.arg("--binary").arg(target_dir()?.join("release").join(yore));
+        bench.arg("--binary").arg(binary()?);
         chosen(&mut bench, self.json.as_deref(), self.quick, &self.sizes, &self.only);
         succeed(&mut bench)
     }
@@ -136,6 +168,27 @@ impl Web {
         chosen(&mut bench, self.json.as_deref(), self.quick, &self.sizes, &[]);
         succeed(&mut bench)
     }
+}
+
+impl Import {
+    fn run(&self) -> Result<()> {
+        let mut bench = built("import", &["-p", "yore"])?;
+        bench.arg("--binary").arg(binary()?).arg(&self.export);
+        let mut beside = self.export.clone().into_os_string();
+        beside.push(".truth.json");
+        let beside = Some(PathBuf::from(beside)).filter(|path| path.exists());
+        if let Some(truth) = self.truth.clone().or(beside) {
+            bench.arg("--truth").arg(truth);
+        }
+        chosen(&mut bench, self.json.as_deref(), false, &[], &[]);
+        succeed(&mut bench)
+    }
+}
+
+/// The shipped binary, as it was built.
+fn binary() -> Result<PathBuf> {
+    let yore = format!("yore{}", std::env::consts::EXE_SUFFIX);
+    Ok(target_dir()?.join("release").join(yore))
 }
 
 impl Memorywire {

@@ -134,6 +134,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Does what background work can be done in this time; the rest waits for the next start.
+    /// After a large import it is hours of one core, which nobody who typed a command waits for.
+    pub async fn settle_for(&self, limit: Duration) -> Result<()> {
+        let begun = Instant::now();
+        for vault in self.all_vaults().await? {
+            while begun.elapsed() < limit && self.work(vault).await? == Left::More {}
+        }
+        Ok(())
+    }
+
     /// Lists the vaults of this server, for its own work.
     pub async fn vaults(&self) -> Result<Vec<VaultId>> {
         Ok(self.all_vaults().await?.into_iter().collect())

@@ -23,6 +23,9 @@ pub struct Idle {
     listeners: Listeners,
 }
 
+/// How long a command that is done goes on with what is left to do in the background.
+const SETTLING: Duration = Duration::from_secs(2);
+
 impl Host {
     /// Opens the data directory for a command when no server runs: other commands find the
     /// socket and use it too.
@@ -46,7 +49,7 @@ impl Idle {
         Ok(Client::new(target)?.with_credential(self.host.credential()))
     }
 
-    /// Serves until there was no connection for a while and nothing is left to do, or until a
+    /// Serves until there was no connection for a while and little is left to do, or until a
     /// server that stays wants the directory.
     pub async fn serve(self) -> Result<()> {
         let Self { host, listeners } = self;
@@ -61,7 +64,7 @@ impl Idle {
                 () = silence(&mut open, host.config.limits.idle()) => {}
                 () = wanted(&host.config.data) => break,
             }
-            let settled = host.engine.settle().await;
+            let settled = host.engine.settle_for(SETTLING).await;
             if let Err(error) = settled {
                 tracing::warn!(%error, "some work is left for the next start");
             }
