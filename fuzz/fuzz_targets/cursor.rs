@@ -1,0 +1,8 @@
+//! What the connector `cursor` reads: any bytes in a file of its names, never a panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+const NAMES: [&str; 3] = ["state.vscdb", "store.db", "agent.jsonl"];
+
+fuzz_target!(|data: &[u8]| yore_fuzz::read_as(&NAMES, data));

@@ -1,0 +1,8 @@
+//! What the connector `letta` reads: any bytes in a file of its names, never a panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+const NAMES: [&str; 1] = ["agent.af"];
+
+fuzz_target!(|data: &[u8]| yore_fuzz::read_as(&NAMES, data));
