@@ -43,6 +43,17 @@ pub(crate) fn tls(ca: &Path, own: Option<&Path>) -> ClientConfig {
 
 /// Asks who the caller is, over HTTP/2.
 async fn whoami(server: &Server, own: Option<&Path>, token: Option<&str>) -> (u16, Value) {
+    asked(server, "whoami", "{}", own, token).await
+}
+
+/// Calls an operation, over HTTP/2.
+async fn asked(
+    server: &Server,
+    operation: &str,
+    input: &'static str,
+    own: Option<&Path>,
+    token: Option<&str>,
+) -> (u16, Value) {
     let mut config = tls(server.note.ca.as_ref().unwrap(), own);
     config.alpn_protocols = vec![b"h2".to_vec()];
     let stream = TcpStream::connect(server.note.https.unwrap()).await.unwrap();
@@ -53,12 +64,12 @@ async fn whoami(server: &Server, own: Option<&Path>, token: Option<&str>) -> (u1
             .await
             .unwrap();
     tokio::spawn(connection);
-    let mut request = hyper::Request::post("https://localhost/api/v1/whoami")
+    let mut request = hyper::Request::post(format!("https://localhost/api/v1/{operation}"))
         .header("content-type", "application/json");
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }
-    let request = request.body(Full::new(bytes::Bytes::from_static(b"{}"))).unwrap();
+    let request = request.body(Full::new(bytes::Bytes::from_static(input.as_bytes()))).unwrap();
     let answer = sender.send_request(request).await.unwrap();
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -170,8 +181,14 @@ async fn access_tokens_of_configured_issuers_become_grants() {
         assert_eq!(status, 401, "{what}: {answer}");
     }
     // A scope that says nothing of memories allows nothing with them.
-    let (status, _) = ask(&changed("scope", json!("openid")), "one", &key).await;
-    assert_eq!(status, 403);
+    let recall = async |scope: &str| {
+        let token = token(&key, "one", &changed("scope", json!(scope)));
+        asked(&server, "recall", r#"{"query":"peanuts","limit":3}"#, None, Some(&token)).await
+    };
+    let (status, answer) = recall("openid memory:read").await;
+    assert_eq!(status, 200, "{answer}");
+    let (status, answer) = recall("openid").await;
+    assert_eq!(status, 403, "{answer}");
     server.end().await;
 }
 
