@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use yore_domain::BlobHash;
 use yore_domain::audit::{Entry, Report};
 use yore_domain::conversation::{Conversation as Talk, Message};
 use yore_domain::grant::{Grant, Token};
@@ -14,7 +15,6 @@ use yore_domain::job::Job;
 use yore_domain::memory::{Memory, Version};
 use yore_domain::query::{self, Page};
 use yore_domain::stream::Letter;
-use yore_domain::{BlobHash, TokenId};
 
 use crate::input::{self, Nothing};
 use crate::openapi::Book;
@@ -157,7 +157,7 @@ endpoints! {
     /// Writes a grant as a token signed by the vault, to be shown elsewhere.
     SignGrant = "grant.sign", Light, input::OneGrant => String;
     /// Lets whoever holds the key of a client certificate act under a grant.
-    BindCertificate = "grant.certificate", Light, input::BindCertificate => TokenId;
+    BindCertificate = "grant.certificate", Light, input::BindCertificate => ();
     /// Takes a grant back.
     RevokeGrant = "grant.revoke", Light, input::OneGrant => ();
     /// Makes a token.

@@ -235,7 +235,10 @@ serve! {
         engine.widen_grant(call, grant, extension)
     }
     BindCertificate(engine, call, input::BindCertificate { grant, certificate }) {
-        async move { engine.bind_certificate(call, grant, Thumbprint::parse(&certificate)?).await }
+        async move {
+            let certificate = Thumbprint::parse(&certificate)?;
+            engine.bind_certificate(call, grant, certificate).await.map(drop)
+        }
     }
     RevokeGrant(engine, call, input::OneGrant { grant }) { engine.revoke_grant(call, grant) }
     IssueToken(engine, call, input::IssueToken { kind, ttl, note }) {
