@@ -1,6 +1,8 @@
 //! UAMP by programs that share nothing with the server: the example in Python, curl, and the
 //! libraries of HTTP/3, WebSockets and gRPC.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -20,8 +22,8 @@ const PACKAGES: [&str; 6] = [
 ];
 /// A clock that stands where a test wants it, for programs that know nothing of it.
 const CLOCK: [&str; 1] = ["libfaketime==3.0.0"];
-/// The time of the vectors.
-const THEN: &str = "@2026-01-02 03:05:00";
+/// The time of the vectors, 2026-01-02T03:05:00Z.
+const THEN: u64 = 1_767_323_100;
 /// A client that sends every vector, over whichever transport it is told.
 const VECTORS: &str = include_str!("agents/vectors_client.py");
 /// A web with good and bad documents.
@@ -110,12 +112,19 @@ fn documents(python: &Python) -> Result<()> {
     Ok(())
 }
 
+/// How far the clock is set back: by the same for all programs, so that their clocks agree.
+#[expect(clippy::disallowed_methods, reason = "the programs' own clock is what is set back")]
+fn back() -> Result<String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    Ok(format!("-{}", now.saturating_sub(THEN)))
+}
+
 /// Sends every vector to a server at the time of the vectors.
 fn every_vector(python: &Python, clock: &Python, transport: &str) -> Result<()> {
     let library = clock.home().join("libfaketime/vendor/libfaketime/src/libfaketime.so.1");
     let then = [
         ("LD_PRELOAD", library.display().to_string()),
-        ("FAKETIME", THEN.to_owned()),
+        ("FAKETIME", back()?),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
         ("TZ", "UTC".to_owned()),
     ];
