@@ -82,7 +82,7 @@ impl Budgets {
             self.take((permit.vault(), agent.clone(), meter), Some(most), now)?;
             let bucket = format!("{meter:?} {}", agent.as_deref().unwrap_or_default());
             if !store.draw(permit, &bucket, most, now).await? {
-                let wait = if most > 0 { MINUTE / f64::from(most) } else { MINUTE };
+                let wait = meter.seconds() / f64::from(most.max(1));
                 return Err(Error::RateLimited { retry_after: Duration::from_secs_f64(wait) });
             }
         }
