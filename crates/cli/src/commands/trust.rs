@@ -241,12 +241,10 @@ mod tests {
     #[test]
     fn every_store_is_found_and_the_commands_are_those_that_people_know() {
         let root = tempfile::tempdir().unwrap();
-        let home = root.path().join("home");
-        for folder in [
-            "usr/local/share/ca-certificates",
-            "home/.pki/nssdb",
-            "home/.mozilla/firefox/a.default",
-        ] {
+        let home = root.path().join("me");
+        for folder in
+            ["usr/local/share/ca-certificates", "me/.pki/nssdb", "me/.mozilla/firefox/a.default"]
+        {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         std::fs::create_dir_all(home.join(".mozilla/firefox/Crash Reports")).unwrap();
@@ -268,8 +266,8 @@ mod tests {
             [
                 "install -m 644 /d/tls/ca.pem /usr/local/share/ca-certificates/yore-local-12.crt",
                 "update-ca-certificates",
-                &add("/home/.pki/nssdb"),
-                &add("/home/.mozilla/firefox/a.default"),
+                &add("/me/.pki/nssdb"),
+                &add("/me/.mozilla/firefox/a.default"),
             ]
         );
         assert_eq!(
@@ -277,8 +275,8 @@ mod tests {
             [
                 "rm -f /usr/local/share/ca-certificates/yore-local-12.crt",
                 "update-ca-certificates --fresh",
-                "certutil -D -d sql:/home/.pki/nssdb -n 'Yore local 12'",
-                "certutil -D -d sql:/home/.mozilla/firefox/a.default -n 'Yore local 12'",
+                "certutil -D -d sql:/me/.pki/nssdb -n 'Yore local 12'",
+                "certutil -D -d sql:/me/.mozilla/firefox/a.default -n 'Yore local 12'",
             ]
         );
     }
