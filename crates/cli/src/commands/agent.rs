@@ -30,7 +30,7 @@ Examples:
   yore agent register did:web:phone.example --own
   yore agent list
   yore agent send did:key:z6Mk… \"the plumber comes on Friday\"
-  yore agent ask "what am I allergic to?" --key agent.jwk
+  yore agent ask \"what am I allergic to?\" --key agent.jwk
   yore agent inbox did:key:z6Mk…
   yore agent tail
 
