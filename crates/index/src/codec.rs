@@ -1,13 +1,20 @@
 //! The per-document blob: its terms with frequencies (for purging and rescoring) and its tokens.
 
 /// Packs terms (ascending ids) and tokens into one allocation, the tokens first: every search
-/// reads those of all its candidates.
+/// reads those of all its candidates. Only which tokens there are is kept, each once, ascending.
 pub(crate) fn pack(terms: &[(u32, u32)], tokens: &[u16]) -> Box<[u8]> {
-    let mut blob = Vec::with_capacity(terms.len() * 3 + tokens.len() * 2 + 4);
-    put_varint(&mut blob, tokens.len() as u64);
-    for token in tokens {
-        blob.extend_from_slice(&token.to_le_bytes());
+    let mut distinct = tokens.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let mut packed = Vec::with_capacity(distinct.len() * 2);
+    let mut last = 0;
+    for &token in &distinct {
+        put_varint(&mut packed, u64::from(token - last));
+        last = token;
     }
+    let mut blob = Vec::with_capacity(terms.len() * 3 + packed.len() + 4);
+    put_varint(&mut blob, packed.len() as u64);
+    blob.extend_from_slice(&packed);
     put_varint(&mut blob, terms.len() as u64);
     let mut last = 0;
     for &(term, frequency) in terms {
@@ -46,17 +53,32 @@ impl Iterator for Terms<'_> {
     }
 }
 
-/// Walks the tokens of a blob.
+/// Walks the tokens of a blob, each once, ascending.
 pub(crate) fn tokens(blob: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    split(blob).0.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+    let (mut rest, mut last) = (split(blob).0, 0u16);
+    std::iter::from_fn(move || {
+        last = last.wrapping_add(get_varint(&mut rest)? as u16);
+        Some(last)
+    })
 }
 
 /// Whether a blob holds what it says and nothing after it.
 pub(crate) fn is_whole(blob: &[u8]) -> bool {
     let mut rest = blob;
-    let tokens = get_varint(&mut rest).and_then(|count| usize::try_from(count).ok());
-    let terms = tokens.and_then(|count| rest.split_at_checked(count.checked_mul(2)?));
-    let Some((_, mut rest)) = terms else { return false };
+    let length = get_varint(&mut rest).and_then(|length| usize::try_from(length).ok());
+    let Some((mut tokens, mut rest)) = length.and_then(|length| rest.split_at_checked(length))
+    else {
+        return false;
+    };
+    let (mut token, mut first) = (0u64, true);
+    while !tokens.is_empty() {
+        let Some(step) = get_varint(&mut tokens) else { return false };
+        token = token.saturating_add(step);
+        if token > u64::from(u16::MAX) || (step == 0 && !first) {
+            return false;
+        }
+        first = false;
+    }
     let count = get_varint(&mut rest);
     count.is_some_and(|count| (0..count).all(|_| get_varint(&mut rest).is_some()))
         && rest.is_empty()
@@ -66,8 +88,8 @@ pub(crate) fn is_whole(blob: &[u8]) -> bool {
 #[inline]
 fn split(blob: &[u8]) -> (&[u8], &[u8]) {
     let mut rest = blob;
-    let tokens = get_varint(&mut rest).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    rest.split_at_checked(tokens.saturating_mul(2)).unwrap_or((&[], &[]))
+    let length = get_varint(&mut rest).and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    rest.split_at_checked(length).unwrap_or((&[], &[]))
 }
 
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -107,7 +129,9 @@ mod tests {
             let pairs: Vec<(u32, u32)> = ids.into_iter().collect();
             let blob = pack(&pairs, &words);
             prop_assert_eq!(terms(&blob).collect::<Vec<_>>(), pairs);
-            prop_assert_eq!(tokens(&blob).collect::<Vec<_>>(), words);
+            let distinct: std::collections::BTreeSet<u16> = words.iter().copied().collect();
+            prop_assert!(is_whole(&blob));
+            prop_assert_eq!(tokens(&blob).collect::<Vec<_>>(), Vec::from_iter(distinct));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::codec;
 use crate::dictionary::Dictionary;
 use crate::document::Meta;
 use crate::partition::{NO_SESSION, Partition};
-use crate::postings::{frequency_of, length_of, slot_of};
+use crate::postings::{List, Walk, frequency_of, length_of, slot_of};
 use crate::top::{Hit, Top};
 
 /// Documents accumulated at a time: their scores fit the second-level cache.
@@ -56,7 +56,7 @@ impl<'a> Lexical<'a> {
                 let holders: usize = found
                     .iter()
                     .flat_map(|term| parts.iter().filter_map(move |part| part.lists.get(term)))
-                    .map(|list| list.entries().len())
+                    .map(List::len)
                     .sum();
                 terms.extend_from_slice(&found);
                 Group { terms: found, idf: idf(documents, holders) }
@@ -72,18 +72,18 @@ impl<'a> Lexical<'a> {
     /// Returns the best admitted documents.
     pub(crate) fn best(&self, depth: usize, admit: &dyn Fn(u64, &Meta) -> bool) -> Vec<Hit> {
         let mut top = Top::new(self.parts, depth);
-        let mut scores: Vec<f32> = Vec::new();
+        let (mut scores, mut touched): (Vec<f32>, Vec<u32>) = (Vec::new(), Vec::new());
         for (at, part) in self.parts.iter().enumerate() {
-            let mut lists: Vec<(f32, &[u32])> = self
+            let mut lists: Vec<(f32, Walk<'_>)> = self
                 .groups
                 .iter()
                 .flat_map(|group| group.terms.iter().map(move |term| (group.idf, term)))
-                .filter_map(|(idf, term)| part.lists.get(term).map(|list| (idf, list.entries())))
+                .filter_map(|(idf, term)| part.lists.get(term).map(|list| (idf, list.walk())))
                 .collect();
             scores.resize(part.docs.len().min(BLOCK), 0.0);
             let mut base = 0;
             while base < part.docs.len() {
-                self.block(at, base, &mut lists, &mut scores, &mut top, admit);
+                self.block(at, base, &mut lists, (&mut scores, &mut touched), &mut top, admit);
                 base += BLOCK;
             }
         }
@@ -94,8 +94,8 @@ impl<'a> Lexical<'a> {
         &self,
         at: usize,
         base: usize,
-        lists: &mut [(f32, &[u32])],
-        scores: &mut [f32],
+        lists: &mut [(f32, Walk<'_>)],
+        (scores, touched): (&mut [f32], &mut Vec<u32>),
         top: &mut Top<'_>,
         admit: &dyn Fn(u64, &Meta) -> bool,
     ) {
@@ -103,22 +103,15 @@ impl<'a> Lexical<'a> {
         let end = (base + BLOCK).min(part.docs.len());
         let lengths = &part.lengths[base..end];
         let scores = &mut scores[..end - base];
-        let mut touched = 0;
-        let mut walked: Vec<&[u32]> = Vec::with_capacity(lists.len());
+        touched.clear();
+        let bound = u32::try_from(end).expect("invariant: a partition has at most 2^28 slots");
         for (idf, rest) in lists.iter_mut() {
-            let cut = if end == part.docs.len() {
-                rest.len()
-            } else {
-                rest.partition_point(|&entry| (slot_of(entry) as usize) < end)
-            };
-            let (here, later) = rest.split_at(cut);
-            *rest = later;
-            touched += here.len();
-            for &entry in here {
+            let idf = *idf;
+            rest.below(bound, |entry| {
                 let slot = slot_of(entry) as usize - base;
-                scores[slot] += self.gain(*idf, frequency_of(entry), lengths[slot]);
-            }
-            walked.push(here);
+                scores[slot] += self.gain(idf, frequency_of(entry), lengths[slot]);
+                touched.push(slot as u32);
+            });
         }
         let mut offer = |slot: usize, score: f32| {
             if score >= top.floor() {
@@ -128,9 +121,9 @@ impl<'a> Lexical<'a> {
                 }
             }
         };
-        if touched * 4 < scores.len() {
-            for entry in walked.into_iter().flatten() {
-                let slot = slot_of(*entry) as usize - base;
+        if touched.len() * 4 < scores.len() {
+            for &slot in touched.iter() {
+                let slot = slot as usize;
                 let score = std::mem::take(&mut scores[slot]);
                 if score > 0.0 {
                     offer(slot, score);
@@ -192,24 +185,23 @@ impl<'a> Lexical<'a> {
             frequencies.fill(0);
             let mut holders = 0usize;
             for (at, part) in self.parts.iter().enumerate() {
-                for entry in group
-                    .terms
-                    .iter()
-                    .filter_map(|term| part.lists.get(term))
-                    .flat_map(|list| list.entries())
-                {
-                    let session = part.session_of[slot_of(*entry) as usize];
-                    if session == NO_SESSION {
-                        continue;
-                    }
-                    let last = &mut seen[at][session as usize];
-                    holders += usize::from(*last != round);
-                    *last = round;
-                    let mark = marks[at][session as usize];
-                    if mark > 0 {
-                        frequencies[mark as usize - 1] += frequency_of(*entry);
-                    }
-                }
+                let lists = group.terms.iter().filter_map(|term| part.lists.get(term));
+                let (seen, marks) = (&mut seen[at], &marks[at]);
+                lists.for_each(|list| {
+                    list.each(|entry| {
+                        let session = part.session_of[slot_of(entry) as usize];
+                        if session == NO_SESSION {
+                            return;
+                        }
+                        let last = &mut seen[session as usize];
+                        holders += usize::from(*last != round);
+                        *last = round;
+                        let mark = marks[session as usize];
+                        if mark > 0 {
+                            frequencies[mark as usize - 1] += frequency_of(entry);
+                        }
+                    });
+                });
             }
             let weight = idf(total, holders);
             for ((score, &frequency), &length) in scores.iter_mut().zip(&frequencies).zip(lengths) {

@@ -139,7 +139,7 @@ impl Partition {
             let new = entry(slot, frequency);
             self.lists.entry(term).and_modify(|list| list.insert(new)).or_insert(List::One(new));
         }
-        for token in distinct_tokens(&arrival.blob) {
+        for token in codec::tokens(&arrival.blob) {
             *self.token_counts.entry(token).or_insert(0) += 1;
         }
         self.total_length += u64::from(arrival.length);
@@ -187,7 +187,7 @@ impl Partition {
                 self.lists.remove(&term);
             }
         }
-        for token in distinct_tokens(&blob) {
+        for token in codec::tokens(&blob) {
             if let Some(count) = self.token_counts.get_mut(&token) {
                 *count -= 1;
                 if *count == 0 {
@@ -312,11 +312,4 @@ impl Partition {
             self.free_sessions.push(at);
         }
     }
-}
-
-fn distinct_tokens(blob: &[u8]) -> Vec<u16> {
-    let mut tokens: Vec<u16> = codec::tokens(blob).collect();
-    tokens.sort_unstable();
-    tokens.dedup();
-    tokens
 }

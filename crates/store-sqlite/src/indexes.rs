@@ -12,6 +12,7 @@ mod saved;
 mod seats;
 mod state;
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -70,20 +71,11 @@ impl Indexes {
         state.versions.len() + state.messages.len()
     }
 
-    /// Returns a copy to keep; it must be encrypted before it is written anywhere.
-    pub(crate) fn save(&self, conn: &Connection) -> Vec<u8> {
+    /// Writes a copy to keep; it must be encrypted before it lies anywhere.
+    pub(crate) fn save(&self, conn: &Connection, out: &mut dyn Write) -> io::Result<()> {
         let mut state = self.state.write();
-        match load::mark(conn, state.beside.seq) {
-            Ok(mark) => state.beside.mark = mark,
-            Err(error) => {
-                tracing::warn!(%error, "the indexes were not saved");
-                return Vec::new();
-            }
-        }
-        saved::bytes_of(&RwLockWriteGuard::downgrade(state)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the indexes were not saved");
-            Vec::new()
-        })
+        state.beside.mark = load::mark(conn, state.beside.seq).map_err(io::Error::other)?;
+        saved::write(&RwLockWriteGuard::downgrade(state), out)
     }
 
     /// Says where the indexes and the rows differ.

@@ -153,13 +153,21 @@ pub(crate) fn truncate_wal(conn: &Connection) -> Result<bool> {
 
 /// Writes a file so that a crash leaves either the old or the new content.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_with(path, |file| file.write_all(bytes))
+}
+
+/// The same for what is written piece by piece.
+pub(crate) fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>,
+) -> Result<()> {
     let fresh = with_suffix(path, ".new");
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&fresh).map_err(Error::file(&fresh))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Error::file(&fresh))?;
+    write(&mut file).and_then(|()| file.sync_all()).map_err(Error::file(&fresh))?;
     drop(file);
     std::fs::rename(&fresh, path).map_err(Error::file(path))?;
     sync_parent(path)

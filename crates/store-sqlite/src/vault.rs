@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -26,6 +25,7 @@ use crate::open::{self, Files, Role, Tuning};
 use crate::outbox;
 pub(crate) use crate::readers::Reader;
 use crate::readers::Readers;
+use crate::sealed::load_index;
 use crate::writer::{self, Desk, Writer};
 
 /// The setting that holds the seed of the vault's signing key. Names that begin with
@@ -71,8 +71,7 @@ impl Vault {
         let signer = signing_key(&conn)?;
         let classes = Arc::new(Classes::load(&conn)?);
         let saved = load_index(&files, &key, id);
-        let saved = saved.as_ref().map(|saved| &saved.bytes[saved.plain.clone()]);
-        let indexes = Arc::new(Indexes::open(&conn, saved)?);
+        let indexes = Arc::new(Indexes::open(&conn, saved.as_deref())?);
         let changes = watch::Sender::new(Seq(outbox::last(&conn)?));
         let tail = Tail::read(&conn)?;
         let books = Arc::new(RwLock::new(Arc::new(Books::load(&conn)?)));
@@ -177,33 +176,6 @@ fn signing_key(conn: &Connection) -> Result<signing::SigningKey> {
     };
     signing::SigningKey::from_seed(signing::Algorithm::Ed25519, seed.bytes())
         .map_err(|error| Error::Damaged(error.to_string()))
-}
-
-fn index_key(key: &Key) -> Key {
-    key.derive("yore index snapshot v1")
-}
-
-/// Reads the saved indexes; anything wrong with them means they are built from the rows.
-fn load_index(files: &Files, key: &Key, id: VaultId) -> Option<Saved> {
-    let mut bytes = std::fs::read(&files.index).ok()?;
-    let plain = index_key(key).open_in_place(&id.bytes(), &mut bytes)?;
-    Some(Saved { bytes, plain })
-}
-
-/// A saved index as it was read, decrypted where it lies: it may be large.
-struct Saved {
-    bytes: Vec<u8>,
-    plain: Range<usize>,
-}
-
-/// Writes the indexes down, encrypted.
-pub(crate) fn save_index(files: &Files, key: &Key, id: VaultId, plain: &[u8]) -> Result<()> {
-    open::replace(&files.index, &index_key(key).seal(&id.bytes(), plain))
-}
-
-/// Decrypts a saved index for the search for traces.
-pub(crate) fn open_index(sealed: &[u8], key: &Key, id: VaultId) -> Option<Vec<u8>> {
-    index_key(key).open(&id.bytes(), sealed).map(|plain| plain.to_vec())
 }
 
 /// Every class of a vault and its number.

@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::indexes::{Effect, Indexes};
 use crate::key::Key;
 use crate::open::{self, Files, Tuning};
-use crate::vault::{Classes, Gate, save_index};
+use crate::sealed::save_index;
+use crate::vault::{Classes, Gate};
 
 /// How many plans one transaction takes at most.
 const BATCH: usize = 512;
@@ -43,7 +44,7 @@ const WAL_PAGES: u64 = 1000;
 /// After how many changes a vault writes its indexes down; a large one waits for a share of its
 /// documents, because it writes all of them.
 const UNSAVED: usize = 10_000;
-const UNSAVED_SHARE: usize = 8;
+const UNSAVED_SHARE: usize = 3;
 
 type Answer = Result<Receipt, CommitError>;
 
@@ -499,9 +500,8 @@ impl Desk {
 
     pub(crate) fn save_indexes(&mut self) {
         self.unsaved = 0;
-        if let Err(error) =
-            save_index(&self.files, &self.key, self.id, &self.indexes.save(&self.conn))
-        {
+        let save = |out: &mut dyn std::io::Write| self.indexes.save(&self.conn, out);
+        if let Err(error) = save_index(&self.files, &self.key, self.id, save) {
             tracing::warn!(vault = %self.id, %error, "the indexes of vault {} were not saved", self.id);
         }
     }

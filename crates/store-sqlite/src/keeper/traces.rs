@@ -15,8 +15,9 @@ use yore_store::keeper::Traces;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::open::{Files, with_suffix};
+use crate::sealed::open_index;
 use crate::store::Inner;
-use crate::vault::{Vault, open_index};
+use crate::vault::Vault;
 
 const PAGE: usize = 4096;
 /// What SQLCipher keeps at the end of a page: 16 bytes of IV and 32 of HMAC.
@@ -119,7 +120,7 @@ impl Scan {
 
     fn index(&mut self, path: &Path, id: VaultId) -> Result<()> {
         let Some(bytes) = read(path)? else { return Ok(()) };
-        let plain = open_index(&bytes, &self.key, id).unwrap_or(bytes);
+        let plain = open_index(bytes.clone(), &self.key, id).unwrap_or(bytes);
         self.look(&plain, || name(path));
         Ok(())
     }
