@@ -247,3 +247,33 @@ async fn an_upload_takes_any_pieces_and_as_long_as_it_needs() {
     assert_eq!(vault.engine.attachment(&owner, blob).await.unwrap(), whole);
     assert_eq!(vault.engine.census(&owner).await.unwrap().blobs, 1);
 }
+
+#[tokio::test]
+async fn secrets_in_conversations_are_labelled_or_kept_back_as_the_operator_wants() {
+    use yore_domain::class::Sensitivity;
+    use yore_domain::sensitive::{Care, Finding};
+    let label = Finding::Card.label();
+    for care in [Care::Off, Care::Label, Care::Hold] {
+        let vault = Vault::with(|settings| settings.care = care).await;
+        let owner = vault.owner();
+        let talk = conversation("work");
+        let said = vec![message("hello"), message("the card is 4111 1111 1111 1111")];
+        vault.engine.converse(&owner, talk.clone(), said).await.unwrap();
+        let (head, _) = vault.engine.conversation(&owner, talk.id).await.unwrap();
+        assert_eq!(head.governance.labels.contains(&label), care != Care::Off, "{care:?}");
+        // What was found stays found when the conversation goes on.
+        vault.engine.converse(&owner, talk.clone(), vec![message("bye")]).await.unwrap();
+        let (again, _) = vault.engine.conversation(&owner, talk.id).await.unwrap();
+        assert_eq!(again.governance, head.governance, "{care:?}");
+        let agent = vault.agent(|_| {}).await;
+        let own = Conversation { id: ConversationId::random(), ..conversation("work") };
+        let said = vec![message("my card: 4111 1111 1111 1111")];
+        let written = vault.engine.converse(&agent.call, own, said).await.unwrap();
+        let (head, count) = vault.engine.conversation(&owner, written.conversation).await.unwrap();
+        assert_eq!(count, 1, "nothing is lost");
+        let restricted = head.governance.sensitivity == Some(Sensitivity::Restricted);
+        assert_eq!(restricted, care == Care::Hold, "{care:?}");
+        let seen = vault.engine.conversation(&agent.call, written.conversation).await;
+        assert_eq!(seen.is_err(), care == Care::Hold, "{care:?}");
+    }
+}

@@ -24,4 +24,4 @@ pub use judge::{Facts, Unasked, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};
-pub use talk::{Protection, may_erase};
+pub use talk::{Protection, careful_talk, may_erase};

@@ -10,7 +10,7 @@ use yore_domain::hold::HoldState;
 use yore_domain::mutation::Mutation;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{ConversationId, Error, MessageId, Result, limits};
-use yore_policy::{Need, may_erase};
+use yore_policy::{Need, careful_talk, may_erase};
 use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
@@ -267,7 +267,14 @@ pub(crate) async fn append(
             fresh.push(message);
         }
     }
-    let mut head = Conversation { id, ..asked.clone() };
+    let governance = careful_talk(
+        engine.settings().care,
+        &session.permit,
+        &asked.governance,
+        known.as_ref().map(|known| &known.governance),
+        fresh.iter().map(|message| message.text.as_str()),
+    );
+    let mut head = Conversation { id, governance, ..asked.clone() };
     let last = fresh.iter().map(|message| message.at).max();
     head.updated = [last, known.as_ref().map(|known| known.updated)]
         .into_iter()
