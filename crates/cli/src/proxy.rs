@@ -6,9 +6,10 @@
 
 mod answer;
 mod record;
+mod responses;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -29,6 +30,7 @@ use yore_engine::Clock;
 use yore_server::SystemClock;
 
 use self::record::{Exchange, Form, framed};
+use self::responses::{Thread, Threads};
 use crate::app::App;
 use crate::failure::{Failure, Result};
 
@@ -45,6 +47,8 @@ pub(crate) struct Proxy {
     pub(crate) prefix: String,
     /// How many tokens of memories are put before a question; none when none are.
     pub(crate) memories: Option<usize>,
+    /// Which conversation the answers of this run belong to.
+    pub(crate) threads: Mutex<Threads>,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -204,12 +208,27 @@ impl Proxy {
         Response::from_parts(head, Body::from_stream(body))
     }
 
+    fn threads(&self) -> std::sync::MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn store(&self, exchange: Exchange, said: &[u8], stream: bool, whole: bool) {
         let now = SystemClock::default().now();
+        let thread = exchange.previous().and_then(|previous| self.threads().get(previous));
+        let exchange = exchange.going_on(thread);
         let Some((conversation, messages)) = exchange.answered(said, stream, whole, now) else {
             self.app.out.remark("an answer was not understood, and not recorded");
             return;
         };
+        if let Some(last) = messages.last()
+            && let Some(response) = last.foreign.get("openai").map(|own| &own["answer"]["id"])
+            && let Some(response) = response.as_str()
+        {
+            let before = thread.map_or(0, |thread| thread.messages);
+            let messages = before + messages.len();
+            let thread = Thread { conversation: conversation.id, messages, last: last.id };
+            self.threads().insert(response.to_owned(), thread);
+        }
         let stored = async {
             let mut session = self.app.session().await?;
             session.change::<api::Converse>(input::Converse { conversation, messages }).await

@@ -127,6 +127,11 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// Whether everything that was found could be read and taken in.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.skipped.is_empty() && self.rejected.is_empty()
+    }
+
     /// Says in one line what is new; nothing when nothing is.
     pub(crate) fn news(&self) -> Option<String> {
         let parts = [

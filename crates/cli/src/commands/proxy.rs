@@ -1,7 +1,7 @@
 //! `yore proxy`: a base URL for programs that speak with a model; it records what is said.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use http::Uri;
 use serde_json::json;
@@ -24,8 +24,8 @@ Examples:
 Programs use the printed address in place of the provider's: OPENAI_BASE_URL=http://127.0.0.1:7071/v1,
 ANTHROPIC_BASE_URL=http://127.0.0.1:7071. Requests go on as they are, with the program's own key,
 and answers come back as they come, piece by piece too. What was asked and answered is stored word
-for word (chat completions and messages; nothing else is recorded). --memories puts what the vault
-knows about a question before it, marked as data that is not to be obeyed.")]
+for word (chat completions, responses and messages; nothing else is recorded). --memories puts what
+the vault knows about a question before it, marked as data that is not to be obeyed.")]
 pub(crate) struct Args {
     /// Where the provider is
     #[arg(long, value_name = "URL")]
@@ -51,6 +51,7 @@ pub(crate) async fn run(app: &Arc<App>, args: Args) -> Result {
         provider: Client::new(target)?,
         prefix: uri.path().trim_end_matches('/').to_owned(),
         memories: args.memories,
+        threads: Mutex::default(),
     };
     // The vault is reached before anybody speaks: what is said must not be lost.
     drop(app.session().await?);

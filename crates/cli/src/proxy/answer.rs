@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::record::{Form, Turn};
+use super::responses;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,7 @@ pub(super) fn whole(form: Form, bytes: &[u8]) -> Option<Answer> {
     let Value::Object(mut document) = serde_json::from_slice(bytes).ok()? else { return None };
     let model = document.get("model").and_then(Value::as_str).map(str::to_owned);
     let message = match form {
+        Form::Responses => return responses::whole(document),
         Form::OpenAi => {
             let Value::Array(mut choices) = document.remove("choices")? else { return None };
             if choices.is_empty() {
@@ -51,6 +53,7 @@ pub(super) fn streamed(form: Form, bytes: &[u8]) -> Option<Answer> {
     let events = events.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
     match form {
         Form::OpenAi => openai(events),
+        Form::Responses => responses::streamed(events),
         Form::Anthropic => anthropic(events),
     }
 }
@@ -242,6 +245,7 @@ mod tests {
         for bytes in ["", "[]", "{}", r#"{"error":{"message":"no"}}"#, r#"{"choices":[]}"#] {
             assert!(whole(Form::OpenAi, bytes.as_bytes()).is_none(), "{bytes}");
             assert!(whole(Form::Anthropic, bytes.as_bytes()).is_none(), "{bytes}");
+            assert!(whole(Form::Responses, bytes.as_bytes()).is_none(), "{bytes}");
         }
     }
 }

@@ -11,12 +11,15 @@ use yore_domain::memory::Foreign;
 use yore_domain::{ConversationId, MessageId, Timestamp};
 
 use super::answer::{self, Answer};
+use super::responses::{self, Thread};
 
 /// In which form a provider is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Chat completions, as OpenAI has them.
     OpenAi,
+    /// Responses, as OpenAI has them.
+    Responses,
     /// Messages, as Anthropic has them.
     Anthropic,
 }
@@ -28,13 +31,16 @@ impl Form {
         if path.ends_with("/chat/completions") {
             return Some(Self::OpenAi);
         }
+        if path.ends_with("/responses") {
+            return Some(Self::Responses);
+        }
         path.ends_with("/v1/messages").then_some(Self::Anthropic)
     }
 
     /// The platform that a conversation is said to be of.
     pub(crate) const fn platform(self) -> &'static str {
         match self {
-            Self::OpenAi => "openai",
+            Self::OpenAi | Self::Responses => "openai",
             Self::Anthropic => "anthropic",
         }
     }
@@ -76,6 +82,8 @@ impl Turn {
         let said = match (&self.content, self.text()) {
             // A text and one block of it are the same to a client that sends them back.
             (_, text) if !text.is_empty() => text,
+            // Thinking beside a call need not be sent back with it.
+            (Value::Array(_), _) if !calls.is_empty() => String::new(),
             (content, _) => content.to_string(),
         };
         format!("{:?}\n{said}\n{calls}", self.role)
@@ -109,23 +117,40 @@ pub(crate) struct Exchange {
     form: Form,
     turns: Vec<Turn>,
     model: Option<String>,
+    /// The answer that this one goes on from, where only its name is sent.
+    previous: Option<String>,
+    /// The conversation that the provider keeps.
+    kept: Option<String>,
+    /// Where the recorded conversation goes on.
+    thread: Option<Thread>,
 }
 
 impl Exchange {
     /// Reads a request; nothing when it is none.
     pub(crate) fn of(form: Form, request: &Value) -> Option<Self> {
-        let mut turns = Vec::new();
-        if form == Form::Anthropic
-            && let Some(system) = request.get("system").filter(|system| !system.is_null())
-        {
-            let content = system.clone();
-            turns.push(Turn { role: Role::System, content, rest: Map::new() });
-        }
-        for message in request.get("messages")?.as_array()? {
-            turns.push(Turn::of(message.as_object()?.clone())?);
-        }
-        let model = request.get("model").and_then(Value::as_str).map(str::to_owned);
-        (!turns.is_empty()).then_some(Self { form, turns, model })
+        let turns = match form {
+            Form::Responses => responses::turns(request)?,
+            Form::OpenAi | Form::Anthropic => messages(form, request)?,
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let member = |name: &str| request.get(name).and_then(text);
+        let is_kept = form == Form::Responses;
+        let previous = member("previous_response_id").filter(|_| is_kept);
+        let kept = request.get("conversation").filter(|_| is_kept);
+        let kept = kept.and_then(|kept| text(kept).or_else(|| text(&kept["id"])));
+        let model = member("model");
+        let exchange = Self { form, turns, model, previous, kept, thread: None };
+        (!exchange.turns.is_empty()).then_some(exchange)
+    }
+
+    /// The name of the answer that this one goes on from.
+    pub(crate) fn previous(&self) -> Option<&str> {
+        self.previous.as_deref()
+    }
+
+    /// Goes on with a conversation that is recorded already.
+    pub(crate) fn going_on(self, thread: Option<Thread>) -> Self {
+        Self { thread, ..self }
     }
 
     /// What the person asked last.
@@ -148,7 +173,11 @@ impl Exchange {
         };
         let answered = self.turns.len();
         self.turns.push(turn);
-        let id = self.conversation();
+        let id = self.thread.map_or_else(|| self.conversation(), |thread| thread.conversation);
+        let begun = self.thread.map_or(0, |thread| thread.messages);
+        // What the provider keeps is not repeated: the same words may come again and are said again.
+        let round = self.kept.as_ref().and(about.get("id")).and_then(Value::as_str);
+        let round = round.unwrap_or_default().to_owned();
         let platform = self.form.platform();
         let asked_of = self.model.take();
         let mut messages: Vec<Message> = Vec::with_capacity(self.turns.len());
@@ -157,6 +186,11 @@ impl Exchange {
             let mut said_by = None;
             if place == answered {
                 own.insert("answer".to_owned(), Value::Object(about.clone()));
+                let kept = self.kept.iter().map(|kept| ("conversation", kept));
+                let previous = self.previous.iter().map(|previous| ("previous", previous));
+                for (name, value) in kept.chain(previous) {
+                    own.insert(name.to_owned(), Value::from(value.as_str()));
+                }
                 if !whole {
                     own.insert("partial".to_owned(), Value::from(true));
                 }
@@ -167,14 +201,17 @@ impl Exchange {
                 foreign.insert(platform.to_owned(), Value::Object(own));
             }
             messages.push(Message {
-                id: named(&format!("{id}\n{place}\n{}", turn.mark())),
+                id: named(&format!("{id}\n{round}{}\n{}", begun + place, turn.mark())),
                 role: turn.role,
                 content: turn.content.clone(),
                 text: turn.text(),
                 at: now,
                 model: said_by,
                 platform: Some(platform.to_owned()),
-                parent: messages.last().map(|before| before.id),
+                parent: match messages.last() {
+                    Some(before) => Some(before.id),
+                    None => self.thread.map(|thread| thread.last),
+                },
                 off_path: false,
                 attachments: Vec::new(),
                 foreign,
@@ -200,12 +237,31 @@ impl Exchange {
 
     /// A conversation is how it began, up to and with the first answer.
     fn conversation(&self) -> ConversationId {
+        // What the provider keeps, or what this proxy has not heard, has a name of its own.
+        if let Some(name) = self.kept.as_ref().or(self.previous.as_ref()) {
+            return ConversationId::from_bytes(digest(&format!("proxy:openai:{name}")));
+        }
         let first = self.turns.iter().position(|turn| turn.role == Role::Assistant);
         let begun = &self.turns[..=first.unwrap_or(self.turns.len() - 1)];
         let marks: Vec<String> = begun.iter().map(Turn::mark).collect();
         let text = format!("proxy:{}\n{}", self.form.platform(), marks.join("\n"));
         ConversationId::from_bytes(digest(&text))
     }
+}
+
+/// The turns of a request that repeats everything that was said.
+fn messages(form: Form, request: &Value) -> Option<Vec<Turn>> {
+    let mut turns = Vec::new();
+    if form == Form::Anthropic
+        && let Some(system) = request.get("system").filter(|system| !system.is_null())
+    {
+        let content = system.clone();
+        turns.push(Turn { role: Role::System, content, rest: Map::new() });
+    }
+    for message in request.get("messages")?.as_array()? {
+        turns.push(Turn::of(message.as_object()?.clone())?);
+    }
+    Some(turns)
 }
 
 /// Puts the frame with memories into a request: before what is asked, and never in its place.
@@ -217,6 +273,10 @@ pub(crate) fn framed(form: Form, mut request: Value, frame: &str) -> Value {
                 let place = asked.unwrap_or(messages.len());
                 messages.insert(place, json!({"role": "system", "content": frame}));
             }
+        }
+        Form::Responses => {
+            let told = request["instructions"].as_str().map(|told| format!("{told}\n\n{frame}"));
+            request["instructions"] = Value::from(told.unwrap_or_else(|| frame.to_owned()));
         }
         Form::Anthropic => {
             let system = request.get("system").cloned().unwrap_or_default();
@@ -301,6 +361,8 @@ mod tests {
     fn only_conversations_are_recorded() {
         assert_eq!(Form::of("/v1/chat/completions"), Some(Form::OpenAi));
         assert_eq!(Form::of("/v1/messages"), Some(Form::Anthropic));
+        assert_eq!(Form::of("/v1/responses"), Some(Form::Responses));
+        assert_eq!(Form::of("/v1/responses/resp_1/cancel"), None);
         for other in ["/v1/embeddings", "/v1/messages/count_tokens", "/v1/models", "/"] {
             assert_eq!(Form::of(other), None, "{other}");
         }
@@ -316,6 +378,8 @@ mod tests {
         assert_eq!(framed_request["messages"][0], json!({"role": "system", "content": "F"}));
         assert_eq!(framed_request["messages"][1], request["messages"][0]);
         assert_eq!(framed_request["n"], 1);
+        let request = json!({"instructions": "s", "input": "q"});
+        assert_eq!(framed(Form::Responses, request, "F")["instructions"], "s\n\nF");
         for (system, expected) in [
             (json!(null), json!("F")),
             (json!("s"), json!("s\n\nF")),
@@ -327,6 +391,42 @@ mod tests {
             let request = json!({"system": system, "messages": []});
             assert_eq!(framed(Form::Anthropic, request, "F")["system"], expected);
         }
+    }
+
+    #[test]
+    fn responses_go_on_by_what_they_repeat_by_name_and_where_the_provider_keeps_them() {
+        let answer = |id: &str, items: Value| {
+            json!({"id": id, "model": "m-1", "output": items}).to_string().into_bytes()
+        };
+        let told =
+            |exchange: Exchange, bytes: &[u8]| exchange.answered(bytes, false, true, NOW).unwrap();
+        let of = |request: &Value| Exchange::of(Form::Responses, request).unwrap();
+        let call =
+            json!({"type": "function_call", "call_id": "c", "name": "weigh", "arguments": "{}"});
+        let thought = json!({"type": "reasoning", "id": "r", "summary": []});
+        let first = json!({"model": "m", "input": "weigh it"});
+        let (head, one) = told(of(&first), &answer("resp_1", json!([thought, call])));
+        assert_eq!(one.len(), 2);
+        // The client sends the call back with what it gave, and leaves out the thinking.
+        let result = json!({"type": "function_call_output", "call_id": "c", "output": "18"});
+        let second = json!({"input": [{"role": "user", "content": "weigh it"}, call, result]});
+        let words = json!([{"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "18 kg"}]}]);
+        let (same, two) = told(of(&second), &answer("resp_2", words.clone()));
+        assert_eq!(head.id, same.id);
+        assert_eq!([one[0].id, one[1].id], [two[0].id, two[1].id]);
+        assert_eq!((two[3].text.as_str(), two[2].role), ("18 kg", Role::Tool));
+        // Another names the answer before it only.
+        let third = json!({"input": "sure?", "previous_response_id": "resp_2"});
+        let thread = Thread { conversation: same.id, messages: 4, last: two[3].id };
+        let (same, three) =
+            told(of(&third).going_on(Some(thread)), &answer("resp_3", words.clone()));
+        assert_eq!((head.id, three.len(), three[0].parent), (same.id, 2, Some(two[3].id)));
+        assert_eq!(three[1].foreign["openai"]["previous"], "resp_2");
+        let kept = json!({"input": "q", "conversation": {"id": "conv_1"}});
+        let (a, _) = told(of(&kept), &answer("resp_4", words.clone()));
+        let (b, _) = told(of(&kept), &answer("resp_5", words));
+        assert!(a.id == b.id && a.id != head.id);
     }
 
     #[test]

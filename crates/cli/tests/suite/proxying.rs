@@ -96,6 +96,23 @@ fn answer(head: &str, body: &Value) -> Vec<String> {
                 "message": {"role": "assistant", "content": "Many bees."}}]}),
         );
     }
+    if head.starts_with("POST /v1/responses") {
+        let words = format!("You asked: {}", body["input"].as_str().unwrap_or("?"));
+        let number = if body["previous_response_id"].is_null() { 1 } else { 2 };
+        let response = |output: Value| json!({"id": format!("resp_{number}"), "model": "m-1", "output": output});
+        let item = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]});
+        if body["stream"] != true {
+            return plain("200 OK", response(json!([item])));
+        }
+        let events = [
+            json!({"type": "response.created", "response": response(json!([]))}),
+            json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": words}),
+            json!({"type": "response.completed", "response": response(json!([item]))}),
+        ];
+        return chunked(
+            events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect(),
+        );
+    }
     if head.starts_with("POST /v1/messages") {
         let events = [
             json!({"type": "message_start", "message": {"id": "x", "role": "assistant", "model": "c-1", "content": []}}),
@@ -252,4 +269,27 @@ fn what_is_known_is_put_before_the_question_and_only_the_question_is_stored() {
     assert_eq!(body["messages"][1], said[0]);
     let talks = recorded(&home, 2);
     assert_eq!(texts(&talks[0]), ["Which food am I allergic to?", "Many bees."]);
+}
+
+#[test]
+fn responses_are_recorded_whole_and_in_pieces_and_go_on_by_name() {
+    let home = Home::new();
+    let (url, came) = provider();
+    let proxy = Proxy::start(&home, &url, &[]);
+    let first = json!({"model": "m", "instructions": "be brief", "input": "How many bees?"});
+    let (status, answer) = proxy.ask("/v1/responses", "", &first);
+    assert!(status == 200 && answer.contains("You asked: How many bees?"), "{answer}");
+    assert_eq!(came.recv().unwrap().1, first, "the request goes on as it is");
+    assert_eq!(
+        texts(&recorded(&home, 3)[0]),
+        ["be brief", "How many bees?", "You asked: How many bees?"]
+    );
+    let next = json!({"input": "Sure?", "previous_response_id": "resp_1", "stream": true});
+    let (status, _) = proxy.ask("/v1/responses", "", &next);
+    assert_eq!(status, 200);
+    let talks = recorded(&home, 5);
+    assert_eq!(talks.len(), 1, "it is the same conversation");
+    assert_eq!(texts(&talks[0])[3..], ["Sure?", "You asked: Sure?"]);
+    assert_eq!(talks[0]["messages"][3]["parent"], talks[0]["messages"][2]["id"]);
+    assert_eq!(talks[0]["messages"][4]["foreign"]["openai"]["previous"], "resp_1");
 }

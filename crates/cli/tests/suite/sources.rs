@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::Home;
 
@@ -70,7 +70,15 @@ fn omp_102_programs_and_new_exports_are_kept_in_step() {
     let second = looked(&home, &args);
     let (_, row) = second.iter().find(|(name, _)| name.ends_with("claude-data.zip")).unwrap();
     assert!(row["imported"].as_u64() > Some(0), "{row}");
-    for (name, row) in second.iter().filter(|(name, _)| !name.ends_with(".zip")) {
+    // What was taken in whole is not read again, although another process looks.
+    let whole = |row: &Value| row["skipped"] == json!([]) && row["rejected"] == json!([]);
+    assert!(first.iter().any(|(_, row)| whole(row)), "{first:?}");
+    for (name, row) in first.iter().filter(|(_, row)| whole(row)) {
+        assert!(second.iter().all(|(other, _)| other != name), "{name}: {row}");
+    }
+    let again = looked(&home, &[&args[..], &["--again"]].concat());
+    assert_eq!(again.len(), 4, "{again:?}");
+    for (name, row) in again.iter().filter(|(name, _)| !name.ends_with(".zip")) {
         assert_eq!((&row["imported"], &row["merged"]), (&0.into(), &0.into()), "{name}: {row}");
         assert_eq!(row["duplicates"], row["found"], "{name}: {row}");
     }

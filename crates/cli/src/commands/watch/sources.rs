@@ -1,10 +1,10 @@
 //! `yore watch sources`: takes in what programs on this machine keep, and exports that appear.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use yore_domain::{Span, Timestamp};
 use yore_engine::Clock;
 use yore_server::{SystemClock, interrupted};
@@ -17,6 +17,8 @@ use crate::when;
 
 /// An export that was written to so lately is looked at again later.
 const SETTLED: Span = Span::seconds(3);
+/// The file beside the vault that says how sources looked: their names and sizes, no words.
+const KEPT: &str = "watched.json";
 /// Files of one source that are looked at; more are a sign of a wrong folder.
 const FILES: usize = 200_000;
 
@@ -41,6 +43,9 @@ pub(super) struct Args {
     /// Draw nothing to remember from what was said
     #[arg(long)]
     no_proposals: bool,
+    /// Read everything again, also what did not change since it was last taken in
+    #[arg(long)]
+    again: bool,
 }
 
 /// Something to keep in step with.
@@ -61,7 +66,10 @@ struct Seen<'a> {
 }
 
 pub(super) async fn run(app: &App, args: Args) -> Result {
-    let mut watch = Watch { app, args: &args, known: HashMap::new() };
+    // How a server elsewhere fares cannot be known from here: then everything is read once.
+    let kept = if app.is_local() { Some(app.config()?.data.join(KEPT)) } else { None };
+    let known = kept.as_deref().filter(|_| !args.again).map(remembered).unwrap_or_default();
+    let mut watch = Watch { app, args: &args, known, kept };
     if args.once {
         return watch.look().await;
     }
@@ -80,17 +88,26 @@ pub(super) async fn run(app: &App, args: Args) -> Result {
 
 /// How a source looked when it was last taken in: the number of its files, their bytes and the
 /// newest time among them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     files: usize,
     bytes: u64,
     newest: Option<SystemTime>,
 }
 
+/// How every source looked when it was last taken in; nothing when nothing is known.
+fn remembered(path: &Path) -> BTreeMap<String, Stamp> {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    // What is damaged is as good as nothing: then everything is read once more.
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
 struct Watch<'a> {
     app: &'a App,
     args: &'a Args,
-    known: HashMap<String, Stamp>,
+    known: BTreeMap<String, Stamp>,
+    /// Where that is kept, so that a restart reads only what changed.
+    kept: Option<PathBuf>,
 }
 
 impl Watch<'_> {
@@ -104,7 +121,10 @@ impl Watch<'_> {
             match import::sources(self.app, place.paths.clone(), self.args.no_proposals).await {
                 Ok(sum) => {
                     self.tell(&place.name, &sum)?;
-                    self.known.insert(place.name, stamp);
+                    // A file that could not be read is tried again after a restart.
+                    let whole = sum.is_whole();
+                    self.known.insert(place.name.clone(), stamp);
+                    self.keep(&place.name, whole)?;
                 }
                 // Without the vault nothing can go on; a source that cannot be read can wait.
                 Err(failure) if is_vaults(&failure) => return Err(failure),
@@ -120,6 +140,19 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    fn keep(&self, name: &str, whole: bool) -> Result {
+        let Some(path) = &self.kept else { return Ok(()) };
+        let mut kept = self.known.clone();
+        if !whole {
+            kept.remove(name);
+        }
+        let bytes =
+            serde_json::to_vec(&kept).map_err(|error| Failure::failed(error.to_string()))?;
+        let fresh = path.with_extension("new");
+        std::fs::write(&fresh, bytes).map_err(Failure::file(fresh.display()))?;
+        std::fs::rename(&fresh, path).map_err(Failure::file(path.display()))
     }
 
     fn places(&self) -> Result<Vec<Place>> {
