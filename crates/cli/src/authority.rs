@@ -8,6 +8,7 @@ use yore_client::api::{self, GrantRequest, Issued};
 use yore_client::input;
 use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Grant, Labels, Verb, Verbs};
+use yore_domain::regulated::is_regulated;
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Span, Timestamp};
 
@@ -73,13 +74,17 @@ pub(crate) fn verb(text: &str) -> Result<Verb, String> {
     Verb::parse(text).map_err(said)
 }
 
-/// Reads a list of labels, where `any` and `*` mean every one.
+/// Reads a list of labels, where `any` and `*` mean every one but those of what a law protects,
+/// which are named.
 pub(crate) fn labels(words: &[String]) -> Result<Labels> {
-    if words.iter().any(|word| word == "any" || word == "*") {
-        return Ok(Labels::Any);
+    let every = |word: &&String| *word == "any" || *word == "*";
+    let named = words.iter().filter(|word| !every(word)).map(|word| Label::new(word.trim()));
+    let named = named.collect::<Result<Vec<Label>, _>>()?;
+    if !words.iter().any(|word| every(&word)) {
+        return Ok(Labels::Under(named));
     }
-    let labels: Result<Vec<Label>, _> = words.iter().map(|word| Label::new(word.trim())).collect();
-    Ok(Labels::Under(labels?))
+    let protected: Vec<Label> = named.into_iter().filter(is_regulated).collect();
+    Ok(if protected.is_empty() { Labels::Any } else { Labels::AnyWith(protected) })
 }
 
 /// Returns the words for verbs.

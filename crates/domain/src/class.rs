@@ -9,6 +9,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::regulated::is_regulated;
 use crate::scope::{Scope, Visibility};
 use crate::{Error, Result, limits};
 
@@ -238,7 +239,8 @@ impl Class {
     #[must_use]
     pub fn of(governance: &Governance, scope: &Scope) -> Self {
         let mut labels: BTreeSet<Label> = governance.labels.iter().cloned().collect();
-        if labels.is_empty() {
+        // What a law protects says nothing about what a thing is about.
+        if labels.iter().all(is_regulated) {
             labels.insert(Label::behaviour());
         }
         Self {
@@ -270,10 +272,23 @@ impl Class {
         self.shared_with.as_ref().is_some_and(|own| own.iter().chain(&self.agent).all(reaches))
     }
 
-    /// Whether anybody may read it: it is public by scope and by sensitivity.
+    /// Whether anybody may read it: it is public by scope and by sensitivity, and no law protects
+    /// it.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        self.visibility == Visibility::Public && self.sensitivity == Sensitivity::Public
+        self.visibility == Visibility::Public
+            && self.sensitivity == Sensitivity::Public
+            && self.regulated().next().is_none()
+    }
+
+    /// The labels of what a law protects.
+    pub fn regulated(&self) -> impl Iterator<Item = &Label> {
+        self.labels.iter().filter(|label| is_regulated(label))
+    }
+
+    /// The labels of what it is about.
+    pub fn topics(&self) -> impl Iterator<Item = &Label> {
+        self.labels.iter().filter(|label| !is_regulated(label))
     }
 }
 

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Label, Sensitivity};
+use crate::regulated::is_regulated;
 use crate::scope::ScopeRule;
 use crate::{AgentId, Error, GrantId, Result, TenantId, Timestamp, TokenId};
 
@@ -147,8 +148,11 @@ impl JsonSchema for Verbs {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Labels {
-    /// Every label.
+    /// Every label, but none of what a law protects.
     Any,
+    /// Every label, and of what a law protects these and what lies below them.
+    #[serde(rename = "any_with")]
+    AnyWith(Vec<Label>),
     /// These and what lies below them. Empty reaches nothing.
     Under(Vec<Label>),
 }
@@ -158,9 +162,37 @@ impl Labels {
     #[must_use]
     pub fn reach(&self, label: &Label) -> bool {
         match self {
-            Self::Any => true,
-            Self::Under(granted) => granted.iter().any(|grant| grant.covers(label)),
+            Self::Any => !is_regulated(label),
+            Self::AnyWith(_) if !is_regulated(label) => true,
+            Self::AnyWith(granted) | Self::Under(granted) => {
+                granted.iter().any(|grant| grant.covers(label))
+            }
         }
+    }
+
+    /// The labels that are named, and whether every topic is reached besides.
+    #[must_use]
+    pub fn named(&self) -> (&[Label], bool) {
+        match self {
+            Self::Any => (&[], true),
+            Self::AnyWith(labels) => (labels, true),
+            Self::Under(labels) => (labels, false),
+        }
+    }
+
+    /// Whether another reaches everything that this one does.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let ((named, every), (_, all)) = (self.named(), other.named());
+        (all || !every) && named.iter().all(|label| other.reach(label))
+    }
+}
+
+impl std::fmt::Display for Labels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (named, every) = self.named();
+        let words = every.then_some("*").into_iter().chain(named.iter().map(Label::as_str));
+        f.write_str(&words.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -276,5 +308,18 @@ mod tests {
         let label = Label::behaviour();
         assert!(!Labels::Under(Vec::new()).reach(&label));
         assert!(Labels::Any.reach(&label));
+    }
+
+    #[test]
+    fn omp_170_what_a_law_protects_must_be_named() {
+        use crate::regulated::Regulated;
+        let phi = Regulated::Phi.label();
+        let with = Labels::AnyWith(vec![phi.clone()]);
+        assert!(!Labels::Any.reach(&phi) && with.reach(&phi) && with.reach(&Label::behaviour()));
+        assert!(!with.reach(&Regulated::Npi.label()));
+        assert!(Labels::Any.is_within(&with) && !with.is_within(&Labels::Any));
+        let some = Labels::Under(vec![phi]);
+        assert!(some.is_within(&with) && !some.is_within(&Labels::Any) && !with.is_within(&some));
+        assert_eq!(with.to_string(), "*,regulated.phi");
     }
 }

@@ -24,6 +24,7 @@ pub mod procedure;
 pub mod profile;
 pub mod provenance;
 pub mod query;
+pub mod regulated;
 pub mod scope;
 pub mod sensitive;
 pub mod stream;

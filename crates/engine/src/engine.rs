@@ -12,7 +12,7 @@ use yore_domain::query::Effort;
 use yore_domain::sensitive::Care;
 use yore_domain::{Error, Result, TenantId, Timestamp, VaultId};
 use yore_embed::{Builtin, builtin};
-use yore_policy::{Need, Permit, Principal, authorise};
+use yore_policy::{Gate, Need, Permit, Principal, authorise};
 use yore_store::{Keeper, Store};
 use zeroize::Zeroizing;
 
@@ -44,6 +44,8 @@ pub struct Settings {
     pub published: Option<Arc<dyn Issuers>>,
     /// What is done about secrets and personal data in what is written.
     pub care: Care,
+    /// Whether it must be known of a person that they are no child before anything is stored.
+    pub gate: Gate,
     /// The server's own DID.
     pub did: String,
     /// Reads a minute that each agent may make; absent means as many as it likes.
@@ -68,6 +70,7 @@ impl Default for Settings {
             shared_secret: None,
             published: None,
             care: Care::Off,
+            gate: Gate::Open,
             did: String::new(),
             reads_per_minute: None,
             writes_per_minute: None,

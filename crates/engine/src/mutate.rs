@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::{Outcome, Target};
-use yore_domain::class::Surface;
+use yore_domain::class::{Label, Surface};
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::{Hold, HoldReason, HoldState, Rule, RuleAction};
 use yore_domain::kind::Kind;
@@ -15,7 +15,9 @@ use yore_domain::learned::Cluster;
 use yore_domain::memory::{Content, Draft, Memory, Relation, Version};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::Provenance;
+use yore_domain::regulated::{Guardianship, Regulated, erased_at};
 use yore_domain::{Error, HoldId, MemoryId, Result, Span, Timestamp, VersionId};
+use yore_policy::regulated::protect;
 use yore_policy::{Facts, Need, Permit, Unasked, Verdict, careful_labels, judge, learning};
 use yore_store::snapshot::Epochs;
 use yore_store::{Precondition, Snapshot, Write};
@@ -24,7 +26,8 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::ops::batch::chosen;
 use crate::ops::consolidate::Window;
-use crate::ops::{self, diff, learn};
+use crate::ops::guardian::guardianship;
+use crate::ops::{self, diff, learn, retention};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated;
 
@@ -304,6 +307,9 @@ impl Ground<'_> {
 
     /// Judges by what is known about the asking; what is known about the memories is added.
     async fn weigh_by(&self, mutation: &Mutation, asking: Facts<'_>) -> Result<Weighed> {
+        let guarded = guardianship(self.snapshot).await?;
+        let sources = self.sources(mutation).await?;
+        let mutation = &*inheriting(mutation, &sources, &guarded);
         let after = ops::after(self, mutation).await?;
         if let Some(content) = &after {
             content.validate()?;
@@ -313,6 +319,9 @@ impl Ground<'_> {
             after: after.as_ref(),
             wants_approval: self.wish.approval,
             care: self.engine.settings().care,
+            guarded,
+            gate: self.engine.settings().gate,
+            sources: &sources,
             ..asking
         };
         match judge(self.permit, mutation, &facts, self.now) {
@@ -345,9 +354,28 @@ impl Ground<'_> {
                     | Mutation::Restore { .. }
                     | Mutation::Disclose { .. } => Cow::Borrowed(mutation),
                 };
-                Ok(Weighed::Commit(ops::steps(self, &mutation, after).await?))
+                let ends = [after.as_ref(), drafted(&mutation)].into_iter().flatten();
+                let ends = ends.filter_map(|content| erased_at(&content.foreign)).count() > 0;
+                let mut steps = ops::steps(self, &mutation, after).await?;
+                if ends {
+                    steps.writes.extend(retention::some_end(self.snapshot).await?);
+                }
+                Ok(Weighed::Commit(steps))
             }
         }
+    }
+
+    /// The labels of what a law protects in the conversations that a draft was drawn from.
+    async fn sources(&self, mutation: &Mutation) -> Result<Vec<Label>> {
+        let mut labels = BTreeSet::new();
+        let messages = drafted(mutation).map_or(&[][..], |content| &content.provenance.messages);
+        let talks: BTreeSet<_> = messages.iter().map(|message| message.conversation).collect();
+        for talk in talks {
+            if let Some((head, _)) = self.snapshot.conversation(talk).await? {
+                labels.extend(head.class().regulated().cloned());
+            }
+        }
+        Ok(labels.into_iter().collect())
     }
 
     /// The plan of a mutation that waits, unless a learned rule decides it.
@@ -562,4 +590,35 @@ mod tests {
             assert!(!is_memory(other), "{other}");
         }
     }
+}
+
+/// What a mutation would say anew.
+fn drafted(mutation: &Mutation) -> Option<&Content> {
+    match mutation {
+        Mutation::Remember { draft, .. } => Some(&draft.content),
+        Mutation::Revise { .. }
+        | Mutation::Relabel { .. }
+        | Mutation::Forget { .. }
+        | Mutation::Merge { .. }
+        | Mutation::Restore { .. }
+        | Mutation::Disclose { .. } => None,
+    }
+}
+
+/// What is drawn from something that a law protects is protected by it, and so is everything in
+/// the vault of a child.
+fn inheriting<'a>(
+    mutation: &'a Mutation,
+    sources: &[Label],
+    guarded: &Guardianship,
+) -> Cow<'a, Mutation> {
+    let child = (guarded.child == Some(true)).then(|| Regulated::Child.label());
+    let Mutation::Remember { draft, id } = mutation else { return Cow::Borrowed(mutation) };
+    let missing = |label: &&Label| !draft.content.governance.labels.contains(label);
+    if sources.iter().chain(&child).filter(missing).count() == 0 {
+        return Cow::Borrowed(mutation);
+    }
+    let mut draft = draft.clone();
+    protect(&mut draft.content.governance, sources.iter().chain(&child));
+    Cow::Owned(Mutation::Remember { draft, id: *id })
 }

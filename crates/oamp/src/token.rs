@@ -168,7 +168,7 @@ fn written(grant: &Grant, vault: &VaultInfo) -> Result<String> {
         Labels::Under(labels) => {
             Ok(labels.iter().map(|label| Value::from(label.as_str())).collect::<Value>())
         }
-        Labels::Any => Err(Error::invalid(
+        Labels::Any | Labels::AnyWith(_) => Err(Error::invalid(
             "labels",
             "a signed grant names its labels: it cannot reach every one",
         )),

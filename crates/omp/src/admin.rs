@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use yore_domain::audit::{Actor, Entry, Outcome};
 use yore_domain::class::{Label, Sensitivity};
 use yore_domain::grant::{Grant, Labels, Verb};
+use yore_domain::regulated::{Regulated, is_regulated};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, ConversationId, Error, GrantId, MemoryId, Seq, Timestamp};
 use yore_engine::{AuditQuery, GrantRequest};
@@ -115,10 +116,16 @@ fn request(asked: &Object, now: Timestamp) -> Result<GrantRequest> {
         return Err(Refusal::invalid("scopes", "must name at least one"));
     }
     let labels = match asked.get("labels") {
-        None | Some(Value::Null) => Labels::Any,
+        None | Some(Value::Null) => match regulated(asked)? {
+            sorts if sorts.is_empty() => Labels::Any,
+            sorts => Labels::AnyWith(sorts),
+        },
         Some(list) => {
             let words = texts("labels", list.clone())?;
-            Labels::Under(words.into_iter().map(Label::new).collect::<Result<_, _>>()?)
+            let mut labels: Vec<Label> =
+                words.into_iter().map(Label::new).collect::<Result<_, _>>()?;
+            labels.extend(regulated(asked)?);
+            Labels::Under(labels)
         }
     };
     let ceiling = text("max_sensitivity").map(Sensitivity::parse).transpose()?;
@@ -146,6 +153,15 @@ fn request(asked: &Object, now: Timestamp) -> Result<GrantRequest> {
     })
 }
 
+/// What a law protects is given by its name alone.
+fn regulated(asked: &Object) -> Result<Vec<Label>> {
+    let words = asked.get("regulated").filter(|words| !words.is_null()).cloned();
+    let words = words.map_or(Ok(Vec::new()), |words| texts("regulated", words))?;
+    let unknown = || Refusal::invalid("regulated", "must be phi, npi or child");
+    let sorts = words.iter().map(|word| Regulated::parse(word).ok_or_else(unknown));
+    sorts.map(|sort| sort.map(Regulated::label)).collect()
+}
+
 fn not_a_time() -> Refusal {
     Refusal::invalid("expires_at", "must be a time to come")
 }
@@ -160,8 +176,15 @@ fn grant_out(grant: &Grant) -> Value {
         "max_sensitivity": grant.ceiling.as_str(),
         "created_at": grant.issued.to_string(),
     });
-    if let Labels::Under(labels) = &grant.read {
-        body["labels"] = labels.iter().map(Label::as_str).collect::<Vec<_>>().into();
+    let (named, every) = grant.read.named();
+    let (sorts, topics): (Vec<&Label>, Vec<&Label>) =
+        named.iter().partition(|label| is_regulated(label));
+    if !every {
+        body["labels"] = topics.into_iter().map(Label::as_str).collect::<Vec<_>>().into();
+    }
+    if !sorts.is_empty() {
+        let said = |label: &Label| label.as_str().split('.').next_back().map(str::to_owned);
+        body["regulated"] = sorts.into_iter().filter_map(said).collect::<Vec<_>>().into();
     }
     for (name, at) in [("expires_at", grant.expires), ("revoked_at", grant.revoked)] {
         if let Some(at) = at {
@@ -216,7 +239,9 @@ fn action(operation: &str) -> &'static str {
         | "hold-conversation" | "legal-hold" | "rule.put" | "rule.remove" | "rule.switch"
         | "rule.learn" | "consolidate" | "rotate" | "job.begin" | "job.move" | "job.cancel"
         | "webhook.add" | "webhook.remove" | "webhook.switch" | "tenant.add" | "user.add"
-        | "user.remove" | "retention.set" => "write",
+        | "user.remove" | "retention.set" | "guardian.set" | "guardian.stop" | "schedule.set" => {
+            "write"
+        }
         "forget"
         | "expire"
         | "erase-conversation"

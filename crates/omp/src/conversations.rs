@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use yore_domain::class::Label;
 use yore_domain::conversation::Message;
 use yore_domain::grant::Verb;
 use yore_domain::query::{Order, PageRequest};
+use yore_domain::regulated::parental_consent;
 use yore_domain::{ConversationId, Error, MessageId};
 use yore_engine::{Amendment, Call, Talk};
 
 use crate::condition::Expected;
 use crate::error::{Refusal, Result};
-use crate::flags::{self, Flags};
+use crate::flags::{self, Flags, Wanted};
 use crate::map::{self, Object, Sent};
 use crate::routes::{Asking, Sheet};
+use crate::scope::Scope;
 use crate::{NAME, Omp};
 
 /// A conversation that was sent, as it is stored now.
@@ -34,21 +37,28 @@ impl Omp {
         object: Object,
     ) -> Result<Made> {
         let Asking { call, params, links, .. } = asking;
+        let mut object = object;
+        flags::check(&object)?;
+        let held = self.holds_at_once(call, &mut object).await?;
         let (head, sent) = map::conversation(object, links, asking.ids()?)?;
         let merge = params.flag("merge")?.unwrap_or(false);
         let messages = self.stored(call, sent).await?;
-        let raised = messages.clone();
         let known = match merge {
-            true => there(self.engine.say(call, head.id, messages.clone()).await)?.is_some(),
+            true => {
+                // Before the words are there: nobody is to see them unprotected.
+                there(self.raise(call, head.id, &messages).await)?;
+                there(self.engine.say(call, head.id, messages.clone()).await)?.is_some()
+            }
             false => false,
         };
         let id = match known {
-            true => {
-                self.raise(call, head.id, &raised).await?;
-                head.id
-            }
+            true => head.id,
             false => self.engine.begin(call, head, messages).await?,
         };
+        if held {
+            let single = Call { operation: None, ..call.clone() };
+            self.engine.hold_conversation(&single, id, true).await?;
+        }
         let made = match seen(self.engine.talk(call, id).await)? {
             Some(talk) => {
                 let (id, tag) = (talk.head.id, talk.tag());
@@ -69,7 +79,8 @@ impl Omp {
         let filter = params.filter()?;
         let whole = params.words("include").iter().any(|word| word == "messages");
         let identity = self.engine.identify(call, Verb::Read).await?;
-        let roll = self.roll(&identity, format!("conversations {}", json!(filter)));
+        let wanted = Wanted::of(params)?;
+        let roll = self.roll(&identity, format!("conversations {wanted:?} {}", json!(filter)));
         let page = PageRequest {
             limit: params.limit()?,
             after: params.one("cursor").map(|cursor| roll.position(cursor)).transpose()?,
@@ -79,6 +90,9 @@ impl Omp {
         let found = self.engine.talks(call, filter, page).await?;
         let mut data = Vec::with_capacity(found.items.len());
         for listed in &found.items {
+            if !wanted.met_by(Flags::stored(&listed.head.governance, &listed.head.foreign)) {
+                continue;
+            }
             data.push(match whole {
                 true => {
                     let talk: Talk = self.engine.talk(call, listed.head.id).await?;
@@ -101,16 +115,28 @@ impl Omp {
     ) -> Result<(String, Object)> {
         let call = &asking.call;
         let id = map::conversation_id(id)?;
-        if flags::names_any(&change) {
-            let (head, _) = self.engine.conversation(call, id).await?;
-            self.may_lower(call, Flags::in_foreign(&head.foreign), &change).await?;
+        let mut change = change;
+        flags::check(&change)?;
+        let hold = change.shift_remove("x_regulatory_hold");
+        let had = self.engine.conversation(call, id).await?.0;
+        let had = Flags::stored(&had.governance, &had.foreign);
+        let (protect, release) = flags::relabelled(&mut change);
+        let lowers = had.labels().iter().any(|label| release.contains(label));
+        let amendment = Amendment { protect, release, ..amendment(change)? };
+        if amendment != Amendment::default() || hold.is_none() {
+            self.engine
+                .amend_conversation(NAME, call, id, amendment, expected.tags())
+                .await
+                .map_err(|error| lowering(lowers, error).unless_matched(expected.stated()))?;
         }
-        let amendment = amendment(change)?;
-        self.engine
-            .amend_conversation(NAME, call, id, amendment, expected.tags())
-            .await
-            .map_err(|error| Refusal::from(error).unless_matched(expected.stated()))?;
-        let talk = self.engine.talk(call, id).await?;
+        if let Some(hold) = hold {
+            let call = &Call { operation: None, ..call.clone() };
+            let held = self.engine.hold_conversation(call, id, hold == Value::Bool(true)).await;
+            held.map_err(|error| Refusal::from(error).at(Scope::Admin))?;
+        }
+        let Some(talk) = seen(self.engine.talk(call, id).await)? else {
+            return Ok((String::new(), map::only_id(id)));
+        };
         Ok((talk.tag(), map::conversation_out(talk, &asking.links)))
     }
 
@@ -140,9 +166,8 @@ impl Omp {
         let sent = map::messages(messages, &head, links, asking.ids()?)?;
         let messages = self.stored(call, sent).await?;
         let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
-        let raised = messages.clone();
+        self.raise(call, id, &messages).await?;
         let said = self.engine.say(call, id, messages).await?;
-        self.raise(call, id, &raised).await?;
         Ok(json!({
             "conversation_id": head.id,
             "message_ids": ids,
@@ -174,33 +199,49 @@ impl Omp {
     }
 
     /// A flag on any message is one of its conversation, too.
-    async fn raise(&self, call: &Call, id: ConversationId, messages: &[Message]) -> Result<()> {
-        let flags = messages
+    async fn raise(
+        &self,
+        call: &Call,
+        id: ConversationId,
+        messages: &[Message],
+    ) -> yore_domain::Result<()> {
+        let said = messages
             .iter()
             .fold(Flags::default(), |flags, message| flags.or(Flags::in_foreign(&message.foreign)));
-        if flags == Flags::default() {
+        if said == Flags::default() {
             return Ok(());
         }
         let (head, _) = self.engine.conversation(call, id).await?;
-        let members = flags.missing_in(head.foreign.get(NAME));
-        if members.is_empty() {
+        let had = Flags::stored(&head.governance, &head.foreign);
+        let mut members = BTreeMap::new();
+        if let Some(risk) = said.risk.filter(|_| said.risk > had.risk) {
+            members.insert("x_risk_level".to_owned(), Some(flags::RISKS[risk].into()));
+        }
+        // Whoever brings the words names the consent of a parent with them.
+        let consent = messages.iter().find_map(|message| parental_consent(&message.foreign));
+        if let Some(consent) = consent.filter(|_| parental_consent(&head.foreign).is_none()) {
+            members.insert("x_parental_consent_id".to_owned(), Some(consent.into()));
+        }
+        let known = had.labels();
+        let protect: Vec<Label> =
+            said.labels().into_iter().filter(|label| !known.contains(label)).collect();
+        if members.is_empty() && protect.is_empty() {
             return Ok(());
         }
-        let members = members.into_iter().map(|(name, value)| (name, Some(value))).collect();
-        let amendment = Amendment { members, ..Amendment::default() };
+        let amendment = Amendment { members, protect, ..Amendment::default() };
         let call = Call { operation: None, ..call.clone() };
-        Ok(self.engine.amend_conversation(NAME, &call, id, amendment, Vec::new()).await?)
+        self.engine.amend_conversation(NAME, &call, id, amendment, Vec::new()).await
     }
 
-    /// Flags that protect somebody are taken away by who administers alone.
-    pub(crate) async fn may_lower(&self, call: &Call, had: Flags, change: &Object) -> Result<()> {
-        if had.lowered_by(change) {
-            self.engine
-                .demand(call, "flags.lower", Verb::Admin)
-                .await
-                .map_err(|error| Refusal::from(error).at(crate::scope::Scope::Admin))?;
+    /// Whether a document asks to be protected from deletion as soon as it is stored. Who may not
+    /// say so is told before anything is.
+    pub(crate) async fn holds_at_once(&self, call: &Call, object: &mut Object) -> Result<bool> {
+        if object.shift_remove("x_regulatory_hold") != Some(Value::Bool(true)) {
+            return Ok(false);
         }
-        Ok(())
+        let admin = self.engine.demand(call, "hold-conversation", Verb::Admin).await;
+        admin.map_err(|error| Refusal::from(error).at(Scope::Admin))?;
+        Ok(true)
     }
 
     /// Stores the bytes that came with messages, so that the messages may name them.
@@ -236,14 +277,20 @@ pub(crate) fn there<T>(found: yore_domain::Result<T>) -> yore_domain::Result<Opt
 pub(crate) fn seen<T>(found: yore_domain::Result<T>) -> yore_domain::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(Error::Forbidden { .. }) => Ok(None),
+        // What a law protects may be written by those who do not see it.
+        Err(Error::Forbidden { .. } | Error::NotFound) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+/// A refusal of a change that takes protection away, which only who administers may do.
+pub(crate) fn lowering(lowers: bool, error: Error) -> Refusal {
+    let refusal = Refusal::from(error);
+    if lowers { refusal.at(Scope::Admin) } else { refusal }
+}
+
 /// Reads a merge patch.
 fn amendment(change: Object) -> Result<Amendment> {
-    flags::check(&change)?;
     let mut amendment = Amendment::default();
     let mut members = BTreeMap::new();
     for (name, value) in change {
@@ -252,9 +299,6 @@ fn amendment(change: Object) -> Result<Amendment> {
             ("summary", value) => amendment.summary = Some(text(&name, value)?),
             ("tags", Value::Null) => amendment.tags = Some(Vec::new()),
             ("tags", value) => amendment.tags = Some(texts(&name, value)?),
-            ("x_regulatory_hold", _) => {
-                return Err(Refusal::invalid(&name, "is set by /admin/holds"));
-            }
             ("model" | "platform" | "messages", _) => {
                 let reason = format!("{name} cannot be changed once it is stored");
                 return Err(Refusal::new(403, "forbidden", reason).with("reason", "immutable"));

@@ -4,7 +4,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
-use yore_domain::Error;
+use yore_domain::{Error, regulated};
 
 use crate::scope::Scope;
 
@@ -73,8 +73,16 @@ impl From<Error> for Refusal {
         match error {
             Error::Unauthenticated { .. } => of(401, "unauthorized"),
             Error::Forbidden { .. } => of(403, "forbidden"),
-            // Of what this protocol does, only a hold is refused for consent's sake.
-            Error::Consent { .. } => of(403, "forbidden").with("reason", "regulatory_hold"),
+            Error::Consent { reason } => {
+                let reason = match reason.as_str() {
+                    regulated::PARENTAL_CONSENT => "parental_consent_required",
+                    regulated::AGE_GATE => "age_gate_required",
+                    regulated::STOPPED => "collection_stopped",
+                    regulated::NO_PROFILE => "no_profiling",
+                    _ => "regulatory_hold",
+                };
+                of(403, "forbidden").with("reason", reason)
+            }
             Error::NotFound => of(404, "not_found"),
             Error::Invalid { path, .. } => of(400, "invalid_request").with("path", path),
             Error::Signature { .. } | Error::Unsupported { .. } => of(400, "invalid_request"),

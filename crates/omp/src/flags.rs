@@ -1,11 +1,15 @@
 //! Compliance members: what form each must have wherever it stands.
 
 use serde_json::{Map, Value};
+use yore_archive::omp::PROTECTED;
 use yore_domain::Timestamp;
+use yore_domain::class::{Governance, Label};
 use yore_domain::memory::Foreign;
+use yore_domain::regulated::Regulated;
 
 use crate::NAME;
 use crate::error::{Refusal, Result};
+use crate::params::Params;
 
 const FLAGS: [&str; 5] =
     ["x_contains_phi", "x_contains_npi", "x_child_user", "x_human_review", "x_regulatory_hold"];
@@ -41,6 +45,27 @@ impl Flags {
         foreign.get(NAME).and_then(Value::as_object).map(Self::of).unwrap_or_default()
     }
 
+    /// What a conversation or a record says, by its labels and its members.
+    pub(crate) fn stored(governance: &Governance, foreign: &Foreign) -> Self {
+        let has = |sort: Regulated| governance.labels.contains(&sort.label());
+        Self {
+            phi: has(Regulated::Phi),
+            npi: has(Regulated::Npi),
+            child: has(Regulated::Child),
+            ..Self::in_foreign(foreign)
+        }
+    }
+
+    /// The labels of what is protected.
+    pub(crate) fn labels(self) -> Vec<Label> {
+        let sorts = [
+            (Regulated::Phi, self.phi),
+            (Regulated::Npi, self.npi),
+            (Regulated::Child, self.child),
+        ];
+        sorts.into_iter().filter(|(_, set)| *set).map(|(sort, _)| sort.label()).collect()
+    }
+
     /// What two documents say together: each flag that one has, and the higher risk.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
@@ -50,26 +75,6 @@ impl Flags {
             reviewed: self.reviewed || other.reviewed,
             risk: self.risk.max(other.risk),
         }
-    }
-
-    /// The members that a head lacks of what its messages say.
-    pub(crate) fn missing_in(self, own: Option<&Value>) -> Map<String, Value> {
-        let mut own = own.and_then(Value::as_object).cloned().unwrap_or_default();
-        let before = own.clone();
-        self.inherit(&mut own);
-        own.retain(|name, value| before.get(name) != Some(value));
-        own
-    }
-
-    /// Whether a change takes a flag away that only an administrator may take away.
-    pub(crate) fn lowered_by(self, change: &Map<String, Value>) -> bool {
-        let flags = [
-            ("x_contains_phi", self.phi),
-            ("x_contains_npi", self.npi),
-            ("x_child_user", self.child),
-        ];
-        let lowers = |name: &str| change.get(name).is_some_and(|value| *value != Value::Bool(true));
-        flags.into_iter().any(|(name, set)| set && lowers(name))
     }
 
     /// Writes what is inherited into a document that does not say so itself.
@@ -91,9 +96,43 @@ impl Flags {
     }
 }
 
-/// Whether a change is about a flag at all.
-pub(crate) fn names_any(change: &Map<String, Value>) -> bool {
-    FLAGS.iter().any(|name| change.contains_key(*name))
+/// By which compliance members a list is narrowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    risk: Option<usize>,
+    reviewed: Option<bool>,
+}
+
+impl Wanted {
+    pub(crate) fn of(params: &Params) -> Result<Self> {
+        let place = |word: &str| RISKS.iter().position(|known| *known == word);
+        let wrong = || Refusal::invalid("risk_level", "must be low, medium, high or critical");
+        let risk = params.one("risk_level").map(|word| place(word).ok_or_else(wrong));
+        Ok(Self { risk: risk.transpose()?, reviewed: params.flag("human_review")? })
+    }
+
+    /// Whether a document is on the list.
+    pub(crate) fn met_by(self, flags: Flags) -> bool {
+        (self.risk.is_none() || self.risk == flags.risk)
+            && self.reviewed.is_none_or(|reviewed| reviewed == flags.reviewed)
+    }
+}
+
+/// The labels that a change adds, and those that it takes away: what it does not say stays. A flag
+/// that is set becomes a label and is no member.
+pub(crate) fn relabelled(change: &mut Map<String, Value>) -> (Vec<Label>, Vec<Label>) {
+    let (mut protect, mut release) = (Vec::new(), Vec::new());
+    for (name, sort) in PROTECTED {
+        match change.get_mut(name) {
+            Some(value @ Value::Bool(true)) => {
+                *value = Value::Null;
+                protect.push(sort.label());
+            }
+            Some(_) => release.push(sort.label()),
+            None => {}
+        }
+    }
+    (protect, release)
 }
 
 /// Refuses a compliance member of another form than the protocol gives it.

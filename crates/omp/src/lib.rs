@@ -20,6 +20,7 @@ mod deletions;
 mod discovery;
 mod error;
 mod flags;
+mod guardian;
 mod links;
 mod map;
 mod memories;
@@ -70,6 +71,28 @@ pub struct Options {
     pub archive_bytes: u64,
     /// Where webhooks may lie.
     pub outward: Outward,
+    /// The laws whose demands the server meets, as the operator declares.
+    pub profiles: Vec<Profile>,
+    /// Whether the operator signs agreements about health data.
+    pub baa_available: bool,
+    /// Where the data lies.
+    pub regions: Vec<String>,
+}
+
+/// A law that a server may be declared to heed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Health: who sees it is named, the audit chain is never shortened.
+    Hipaa,
+    /// Money: the same, and revocation counts from the next request on.
+    Glba,
+    /// Children: nothing is stored before the age gate, and nothing without a parent's consent.
+    Coppa,
+    /// Models: what each was used for, how risky it was, whether a person looked at it.
+    Traiga,
+    /// The rights of people: to read, delete and take away.
+    Tdpsa,
 }
 
 impl Default for Options {
@@ -81,6 +104,9 @@ impl Default for Options {
             spool: None,
             archive_bytes: 10 << 30,
             outward: Outward::default(),
+            profiles: Vec::new(),
+            baa_available: false,
+            regions: Vec::new(),
         }
     }
 }

@@ -9,7 +9,7 @@ use yore_archive::omp::{conversation_from, memory_json};
 use yore_canon::encode::from_base64;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::memory::Memory;
-use yore_domain::{BlobHash, ConversationId, MessageId};
+use yore_domain::{BlobHash, ConversationId, MessageId, Timestamp};
 use yore_engine::{Listed, Talk};
 
 use crate::error::{Refusal, Result};
@@ -158,6 +158,9 @@ pub(crate) fn conversation_out(mut talk: Talk, links: &Links) -> Object {
     }
     let path = |blob| Some(links.attachment(blob));
     let mut object = own_named(conversation_json(&talk.head, &talk.messages, &path));
+    if talk.held {
+        object.insert("x_regulatory_hold".into(), true.into());
+    }
     let branches = format!("{}_branches", talk.head.platform);
     each_own_named(object.get_mut("messages"));
     let extensions = object.get_mut("extensions");
@@ -179,9 +182,16 @@ pub(crate) fn message_out(message: &Message, links: &Links) -> Object {
 }
 
 /// Writes a memory.
-pub(crate) fn memory_out(memory: &Memory) -> Object {
+/// One whose time is over no longer holds, whatever else is said of it.
+pub(crate) fn memory_out(memory: &Memory, now: Timestamp) -> Object {
     let created = memory.since.min(memory.head.time.created);
     let mut object = own_named(memory_json(&memory.head, created));
+    if has_expired(memory, now) {
+        object.insert("active".into(), false.into());
+    }
+    if memory.legal_hold {
+        object.insert("x_regulatory_hold".into(), true.into());
+    }
     let from = memory.head.content.provenance.messages.iter();
     let mut talks: Vec<ConversationId> = from.map(|from| from.conversation).collect();
     talks.dedup();
@@ -189,6 +199,11 @@ pub(crate) fn memory_out(memory: &Memory) -> Object {
         object.insert("source_conversations".into(), json!(talks));
     }
     object
+}
+
+/// Whether the time of a record is over.
+pub(crate) fn has_expired(memory: &Memory, now: Timestamp) -> bool {
+    memory.head.content.lifecycle.expires.is_some_and(|at| at <= now)
 }
 
 /// A document under the id by which it is asked for here. An archive has no place for every id,

@@ -7,15 +7,16 @@ use yore_domain::kind::Facet;
 use yore_domain::memory::{Body, Memory, Status};
 use yore_domain::mutation::{Depth, MergeStrategy, Mutation, Patch};
 use yore_domain::query::{Order, PageRequest};
-use yore_domain::{Error, MemoryId, Timestamp};
+use yore_domain::{ConversationId, Error, MemoryId, Timestamp};
 use yore_engine::{Call, Reference, Wish};
 
 use crate::condition::Expected;
-use crate::conversations::{seen, texts};
+use crate::conversations::{lowering, seen, texts};
 use crate::error::{Refusal, Result};
-use crate::flags::{self, Flags};
+use crate::flags::{self, Flags, Wanted};
 use crate::map::{self, Object};
 use crate::routes::{Asking, Sheet};
+use crate::scope::Scope;
 use crate::{NAME, Omp};
 
 /// What is kept and shown, whether it holds or not.
@@ -34,7 +35,9 @@ impl Omp {
     ) -> Result<(MemoryId, String, Object)> {
         let call = &asking.call;
         flags::check(&object)?;
-        self.inherited(call, &object).await?.inherit(&mut object);
+        let held = self.holds_at_once(call, &mut object).await?;
+        let sources = self.inherited(call, &object).await?;
+        sources.inherit(&mut object);
         let superseded = self.superseded(call, &object).await?;
         let note = memory_from(object)?;
         let remember = Mutation::Remember { draft: Box::new(note.draft), id: Some(note.id) };
@@ -42,6 +45,9 @@ impl Omp {
         let id = done.memories.first().map_or(note.id, |head| head.memory);
         // What follows is another change than the one a client's operation id names.
         let call = &Call { operation: None, ..call.clone() };
+        if held {
+            self.engine.legal_hold(call, id, true).await?;
+        }
         if let Some(before) = superseded {
             self.supersede(call, id, before).await?;
         }
@@ -49,7 +55,7 @@ impl Omp {
             self.set_active(call, id, false).await?;
         }
         Ok(match seen(self.engine.get(call, Reference::Memory(id)).await)? {
-            Some(memory) => (id, tag(&memory), map::memory_out(&memory)),
+            Some(memory) => (id, tag(&memory), map::memory_out(&memory, self.engine.now())),
             None => (id, String::new(), map::only_id(id)),
         })
     }
@@ -85,7 +91,7 @@ impl Omp {
 
     pub(crate) async fn memory(&self, asking: &Asking, id: &str) -> Result<(String, Object)> {
         let memory = self.found(&asking.call, id).await?;
-        Ok((tag(&memory), map::memory_out(&memory)))
+        Ok((tag(&memory), map::memory_out(&memory, self.engine.now())))
     }
 
     async fn found(&self, call: &Call, id: &str) -> Result<Memory> {
@@ -108,7 +114,8 @@ impl Omp {
                 vec![facet.ok_or_else(|| Refusal::invalid("record_type", "is not known"))?];
         }
         let identity = self.engine.identify(call, Verb::Read).await?;
-        let roll = self.roll(&identity, format!("memories {}", json!(filter)));
+        let wanted = Wanted::of(params)?;
+        let roll = self.roll(&identity, format!("memories {wanted:?} {}", json!(filter)));
         let page = PageRequest {
             limit: params.limit()?,
             after: params.one("cursor").map(|cursor| roll.position(cursor)).transpose()?,
@@ -116,7 +123,14 @@ impl Omp {
             order: Order::NewestFirst,
         };
         let found = self.engine.list(call, filter, page).await?;
-        let data = found.items.iter().map(map::memory_out).collect();
+        let now = self.engine.now();
+        let due = params.flag("expired")?;
+        let data = found.items.iter().filter(|memory| {
+            let content = &memory.head.content;
+            wanted.met_by(Flags::stored(&content.governance, &content.foreign))
+                && due.is_none_or(|due| due == map::has_expired(memory, now))
+        });
+        let data = data.map(|memory| map::memory_out(memory, now)).collect();
         Ok(Sheet { data, next: found.next.map(|position| roll.at(position)) })
     }
 
@@ -131,9 +145,21 @@ impl Omp {
         let call = &asking.call;
         let mut memory = self.found(call, id).await?;
         expected.check(&tag(&memory))?;
-        let had = Flags::in_foreign(&memory.head.content.foreign);
-        self.may_lower(call, had, &change).await?;
-        let (patch, active) = patch(&memory, change)?;
+        let mut change = change;
+        flags::check(&change)?;
+        let hold = change.shift_remove("x_regulatory_hold");
+        let content = &memory.head.content;
+        let had = Flags::stored(&content.governance, &content.foreign).labels();
+        let (protect, release) = flags::relabelled(&mut change);
+        let lowers = had.iter().any(|label| release.contains(label));
+        let (mut patch, active) = patch(&memory, change)?;
+        if let Some(patch) = patch.as_mut().filter(|_| !protect.is_empty() || lowers) {
+            let mut governance = content.governance.clone();
+            governance.labels.retain(|label| !release.contains(label));
+            let fresh = protect.into_iter().filter(|label| !had.contains(label));
+            governance.labels.extend(fresh.collect::<Vec<_>>());
+            patch.governance = Some(governance);
+        }
         let (id, single) = (memory.head.memory, Call { operation: None, ..call.clone() });
         if active == Some(true) && !memory.head.status.is_live() {
             self.set_active(&single, id, true).await?;
@@ -144,13 +170,19 @@ impl Omp {
             let revise =
                 Mutation::Revise { memory: id, patch: Box::new(patch), expected: expected_head };
             let done = self.engine.mutate_as(NAME, call, revise, Wish::default()).await;
-            done.map_err(|error| Refusal::from(error).unless_matched(expected.stated()))?;
+            done.map_err(|error| lowering(lowers, error).unless_matched(expected.stated()))?;
+        }
+        if let Some(hold) = hold {
+            let held = self.engine.legal_hold(&single, id, hold == Value::Bool(true)).await;
+            held.map_err(|error| Refusal::from(error).at(Scope::Admin))?;
         }
         if active == Some(false) {
             self.set_active(&single, id, false).await?;
         }
-        let memory = self.engine.get(call, Reference::Memory(id)).await?;
-        Ok((tag(&memory), map::memory_out(&memory)))
+        Ok(match seen(self.engine.get(call, Reference::Memory(id)).await)? {
+            Some(memory) => (tag(&memory), map::memory_out(&memory, self.engine.now())),
+            None => (String::new(), map::only_id(id)),
+        })
     }
 
     pub(crate) async fn delete_memory(
@@ -176,14 +208,14 @@ impl Omp {
     /// them.
     async fn inherited(&self, call: &Call, object: &Object) -> Result<Flags> {
         let mut flags = Flags::default();
-        let sources = object.get("source_conversations").and_then(Value::as_array);
-        for source in sources.into_iter().flatten().filter_map(Value::as_str) {
-            let Ok(id) = source.parse() else { continue };
-            match self.engine.conversation(call, id).await {
-                Ok((head, _)) => flags = flags.or(Flags::in_foreign(&head.foreign)),
-                Err(Error::NotFound | Error::Forbidden { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        let named = object.get("source_conversations").and_then(Value::as_array);
+        let named = named.into_iter().flatten().filter_map(Value::as_str);
+        let sources: Vec<ConversationId> = named.filter_map(|id| id.parse().ok()).collect();
+        if sources.is_empty() {
+            return Ok(flags);
+        }
+        for head in self.engine.drawn_from(call, sources).await? {
+            flags = flags.or(Flags::stored(&head.governance, &head.foreign));
         }
         Ok(flags)
     }
@@ -231,7 +263,6 @@ fn tag(memory: &Memory) -> String {
 
 /// Reads a merge patch: what it revises, if anything, and whether the record is to hold.
 fn patch(memory: &Memory, change: Object) -> Result<(Option<Patch>, Option<bool>)> {
-    flags::check(&change)?;
     let content = &memory.head.content;
     let kept = content.foreign.get(NAME).and_then(Value::as_object);
     let mut own = kept.cloned().unwrap_or_default();

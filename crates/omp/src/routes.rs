@@ -36,7 +36,7 @@ use crate::{NAME, Omp};
 pub const PREFIXES: [&str; 2] = ["", "/omp/v2"];
 
 /// Every path of the surface below a prefix.
-pub const PATHS: [&str; 29] = [
+pub const PATHS: [&str; 32] = [
     "/conversations",
     "/conversations/{id}",
     "/conversations/{id}/messages",
@@ -47,6 +47,7 @@ pub const PATHS: [&str; 29] = [
     "/changes",
     "/attachments/{blob}",
     "/backup",
+    "/backup/schedules",
     "/backup/{job}",
     "/backup/{job}/download",
     "/restore",
@@ -65,6 +66,8 @@ pub const PATHS: [&str; 29] = [
     "/admin/webhooks",
     "/admin/webhooks/{id}",
     "/admin/keys/rotate",
+    "/admin/guardianship",
+    "/admin/guardianship/stop",
     "/.well-known/omp",
 ];
 
@@ -109,6 +112,7 @@ fn methods(path: &str) -> MethodRouter<Desk> {
         "/search" => get(records::search),
         "/changes" => get(records::changes),
         "/backup" => post(archives::begin_backup),
+        "/backup/schedules" => get(archives::schedules).post(archives::set_schedule),
         "/backup/{job}" => get(archives::backup),
         "/backup/{job}/download" => get(archives::download),
         "/restore" => post(archives::begin_restore),
@@ -127,6 +131,8 @@ fn methods(path: &str) -> MethodRouter<Desk> {
         "/admin/webhooks" => get(admin::listeners).post(admin::listen),
         "/admin/webhooks/{id}" => delete(admin::stop_listening).patch(admin::switch_listener),
         "/admin/keys/rotate" => post(admin::rotate),
+        "/admin/guardianship" => get(tenants::guardianship).post(tenants::set_guardianship),
+        "/admin/guardianship/stop" => post(tenants::stop),
         "/.well-known/omp" => get(records::discovery),
         _ => MethodRouter::new(),
     }

@@ -115,7 +115,7 @@ impl Impact {
 
 /// Counts a conversation for each model that spoke in it.
 fn count(talk: &Talk, models: &mut BTreeMap<String, Impact>) {
-    let own = Flags::in_foreign(&talk.head.foreign);
+    let own = Flags::stored(&talk.head.governance, &talk.head.foreign);
     let flags = talk
         .messages
         .iter()

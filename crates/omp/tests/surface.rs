@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 use yore_http::{Peer, Way};
-use yore_omp::{Options, PATHS, PREFIXES};
+use yore_omp::{Options, PATHS, PREFIXES, Profile};
 
 use crate::support::{Vault, talk};
 
@@ -64,6 +64,8 @@ async fn omp_132_omp_143_anyone_may_read_what_the_server_does_and_nothing_else()
         let capabilities = document["capabilities"].as_array().unwrap();
         assert!(capabilities.contains(&json!("search")));
         assert!(document["compliance_profiles"].as_array().unwrap().is_empty());
+        assert_eq!(document["conformance_level"], "enterprise");
+        assert!(document["connectors"].as_array().unwrap().contains(&json!("chatgpt")));
     }
     for path in ["/conversations", "/memories", "/search?q=a", "/conversations/x"] {
         let reply = vault.ask(Method::GET, "", path, &[], &Value::Null).await;
@@ -97,4 +99,22 @@ async fn omp_130_clear_text_is_refused_unless_the_operator_wants_it() {
     }
     let vault = Vault::with(Options { clear_text: true, ..Options::default() }).await;
     vault.send(asked(&vault, Way::Plain)).await.expect(200);
+}
+
+#[tokio::test]
+async fn omp_179_only_what_runs_is_declared() {
+    let of = async |options: Options| {
+        let vault = Vault::with(options).await;
+        vault.ask(Method::GET, "", "/.well-known/omp", &[], &Value::Null).await.expect(200)
+    };
+    let profiles = vec![Profile::Hipaa, Profile::Coppa];
+    let regions = vec!["eu-central".to_owned()];
+    let options = Options { profiles, regions, baa_available: true, ..Options::default() };
+    let said = of(options).await;
+    // Children are looked after only where nothing is stored before the age gate.
+    assert_eq!(said["compliance_profiles"], json!(["hipaa"]));
+    assert_eq!(said["data_residency_regions"], json!(["eu-central"]));
+    assert_eq!(said["baa_available"], true);
+    let said = of(Options { clear_text: true, ..Options::default() }).await;
+    assert_eq!(said.get("conformance_level"), None, "clear text meets no level");
 }

@@ -6,6 +6,7 @@ use yore_domain::hold::{HoldReason, Rule, RuleAction};
 use yore_domain::memory::{Content, Memory, Status};
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::provenance::ActorKind;
+use yore_domain::regulated::{Guardianship, parental_consent};
 use yore_domain::scope::Visibility;
 use yore_domain::sensitive::{Care, Finding};
 use yore_domain::{Error, Result, Timestamp};
@@ -13,6 +14,7 @@ use yore_domain::{Error, Result, Timestamp};
 use crate::detect::findings;
 use crate::permit::Permit;
 use crate::principal::Who;
+use crate::regulated::{self, Gate};
 use crate::rules;
 
 /// What the engine found in the vault.
@@ -33,6 +35,12 @@ pub struct Facts<'a> {
     /// Set where the server acts by itself on what somebody remembered: then the owner's rules
     /// speak about it as about anybody's write.
     pub unasked: Option<Unasked<'a>>,
+    /// Whether the vault is a child's.
+    pub guarded: Guardianship,
+    /// Whether that must be known.
+    pub gate: Gate,
+    /// The labels of what it was drawn from.
+    pub sources: &'a [Label],
 }
 
 /// Something the server does by itself.
@@ -84,6 +92,9 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
     match mutation {
         Mutation::Remember { draft, .. } => {
             content(permit, &draft.content)?;
+            regulated::may_derive(facts.sources)?;
+            let consent = parental_consent(&draft.content.foreign);
+            regulated::may_collect(&draft.content.class(), consent, &facts.guarded, facts.gate)?;
             retention(&draft.content, draft.time.created.unwrap_or(now), now)
         }
         Mutation::Revise { expected, .. } => {
@@ -118,7 +129,9 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
             if facts.targets.iter().any(|target| !target.head.status.is_live()) {
                 return Err(Error::NotFound);
             }
-            facts.after.map_or(Ok(()), |after| no_wider(permit, &facts.targets, after))
+            let Some(after) = facts.after else { return Ok(()) };
+            still_protected(permit, &facts.targets, after)?;
+            no_wider(permit, &facts.targets, after)
         }
         // Nobody lets itself read: an agent's recall asks, and a person decides.
         Mutation::Disclose { .. } if permit.principal().agent().is_some() => {
@@ -132,7 +145,15 @@ fn allowed(permit: &Permit, mutation: &Mutation, facts: &Facts<'_>, now: Timesta
 fn afterwards(permit: &Permit, facts: &Facts<'_>) -> Result<()> {
     let Some(after) = facts.after else { return Ok(()) };
     content(permit, after)?;
+    still_protected(permit, &facts.targets, after)?;
     no_wider(permit, &facts.targets, after)
+}
+
+/// What a law protects of the targets is protected afterwards, unless who administers says
+/// otherwise.
+fn still_protected(permit: &Permit, targets: &[&Memory], after: &Content) -> Result<()> {
+    let class = after.class();
+    targets.iter().try_for_each(|target| regulated::may_lower(permit, &target.head.class(), &class))
 }
 
 /// What was relabelled since may not come back as it was, unless the owner or a service wants it.

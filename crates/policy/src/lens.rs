@@ -72,13 +72,15 @@ impl Lens {
 
 impl Demand {
     /// Handling lifts the demand for labels and sensitivity, never the one for scope, nor does it
-    /// show to anyone what is shared with others.
+    /// show to anyone what is shared with others. What a law protects is shown to those alone
+    /// whose grant says so.
     fn met_by(&self, class: &Class, surface: Surface) -> bool {
         fits(&self.scope, class)
             && class.is_shared_with(self.agent.as_deref())
+            && class.regulated().all(|label| self.labels.reach(label))
             && (class.handling.is_open(surface)
                 || (class.sensitivity <= self.ceiling
-                    && class.labels.iter().any(|label| self.labels.reach(label))))
+                    && class.topics().any(|label| self.labels.reach(label))))
     }
 }
 
@@ -152,6 +154,32 @@ mod tests {
         let without = class("work", Sensitivity::Public, open);
         assert!(!lens.sees(&without), "a memory without a project is not in project x");
         assert!(lens.sees(&Class { project: Some("x".into()), ..without }));
+    }
+
+    #[test]
+    fn omp_170_171_what_a_law_protects_is_hidden_unless_the_grant_says_so() {
+        use yore_domain::regulated::Regulated;
+        let open = Handling { open_retrieval: true, ..Handling::default() };
+        let protected = |sort: Regulated| {
+            let class = class("work", Sensitivity::Public, open);
+            let mut labels = class.labels.clone();
+            labels.insert(sort.label());
+            Class { labels, visibility: Visibility::Public, ..class }
+        };
+        let reads =
+            |read: Labels| Lens::of(Surface::Retrieval, &[Grant { read, ..grant(&[Verb::Read]) }]);
+        for sort in Regulated::ALL {
+            let class = protected(sort);
+            assert!(!reads(Labels::Any).sees(&class), "{sort:?}");
+            assert!(!Lens::public(Surface::Retrieval).sees(&class) && !class.is_public());
+            assert!(reads(Labels::AnyWith(vec![sort.label()])).sees(&class));
+            assert!(Lens::everything(Surface::Retrieval).sees(&class), "the owner's it stays");
+        }
+        // To be given what is protected is not to be given what it is about.
+        let phi = Regulated::Phi.label();
+        let health = class("health", Sensitivity::Public, Handling::default());
+        let labels = health.labels.iter().cloned().chain([phi.clone()]).collect();
+        assert!(!reads(Labels::Under(vec![phi])).sees(&Class { labels, ..health }));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod orders;
 pub mod permit;
 pub mod principal;
 pub mod redact;
+pub mod regulated;
 pub mod rules;
 pub mod talk;
 
@@ -24,4 +25,5 @@ pub use judge::{Facts, Unasked, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};
 pub use principal::{Principal, verify};
+pub use regulated::Gate;
 pub use talk::{Protection, careful_talk, may_erase};

@@ -113,8 +113,9 @@ impl Permit {
             if !fits(&grant.scope, class) {
                 return Err(Error::forbidden("the scope is outside the grant"));
             }
+            // Whoever writes may say that a law protects it.
             if let Labels::Under(_) = grant.write
-                && let Some(label) = class.labels.iter().find(|label| !grant.write.reach(label))
+                && let Some(label) = class.topics().find(|label| !grant.write.reach(label))
             {
                 return Err(Error::forbidden(format!("the label '{label}' is outside the grant")));
             }

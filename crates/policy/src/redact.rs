@@ -60,7 +60,7 @@ pub fn is_secret_to(principal: &Principal, class: &Class) -> bool {
         Who::Admin { .. } | Who::Anonymous => true,
         Who::Agent { grants } => !secrets.all(|label| {
             grants.iter().all(|grant| match &grant.read {
-                Labels::Any => false,
+                Labels::Any | Labels::AnyWith(_) => false,
                 Labels::Under(_) => grant.read.reach(label),
             })
         }),

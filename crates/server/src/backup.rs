@@ -12,10 +12,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use yore_domain::{Result as DomainResult, Span, Timestamp, VaultId};
-use yore_engine::{Call, Clock, Engine, VaultRef};
+use yore_engine::{Call, Clock, Engine, Schedule, VaultRef};
 
 use crate::error::{Error, Result};
 use crate::place;
+
+pub use yore_engine::Every;
 
 /// How often it is looked whether a copy is due.
 const LOOK: Duration = Duration::from_secs(600);
@@ -42,51 +44,6 @@ pub struct Backups {
 impl Default for Backups {
     fn default() -> Self {
         Self { every: Every::Off, to: None, keep: 7, command: None }
-    }
-}
-
-/// How often copies are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Every {
-    /// Never.
-    #[default]
-    Off,
-    /// Each day.
-    Daily,
-    /// Each week.
-    Weekly,
-    /// Each thirty days.
-    Monthly,
-}
-
-impl Every {
-    /// Reads the word for it.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Off, Self::Daily, Self::Weekly, Self::Monthly]
-            .into_iter()
-            .find(|every| every.as_str() == text)
-    }
-
-    /// Returns the word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Daily => "daily",
-            Self::Weekly => "weekly",
-            Self::Monthly => "monthly",
-        }
-    }
-
-    const fn span(self) -> Option<Span> {
-        match self {
-            Self::Off => None,
-            Self::Daily => Some(Span::days(1)),
-            Self::Weekly => Some(Span::days(7)),
-            Self::Monthly => Some(Span::days(30)),
-        }
     }
 }
 
@@ -179,9 +136,8 @@ impl std::fmt::Debug for Keeping {
 impl Keeping {
     /// Works until it is told to stop.
     pub(crate) async fn run(self, mut halted: watch::Receiver<bool>) {
-        if self.backups.every == Every::Off {
-            return;
-        }
+        // Where only single vaults may want copies, each is opened to know it: less often.
+        let pause = if self.backups.every == Every::Off { LOOK * 6 } else { LOOK };
         // What the command could not take yet.
         let mut waiting: Vec<PathBuf> = Vec::new();
         loop {
@@ -192,26 +148,38 @@ impl Keeping {
             self.hand_on(&mut waiting).await;
             tokio::select! {
                 _ = halted.wait_for(|halt| *halt) => return,
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
     /// Makes what is due and drops what is outdated; returns the new copies.
     pub(crate) async fn look(&self) -> Result<Vec<PathBuf>> {
-        let Some(every) = self.backups.every.span() else { return Ok(Vec::new()) };
-        place::make(&self.folder)?;
         let known = copies(&self.folder).map_err(Error::file(&self.folder))?;
         let mut made = Vec::new();
         for vault in self.engine.vaults().await? {
             let now = self.clock.now();
+            let schedule = self.schedule(vault).await?;
             let newest = known.iter().rfind(|copy| copy.vault == vault);
-            if newest.is_none_or(|copy| copy.made.plus(every) <= now) {
+            if let Some(every) = schedule.every.span()
+                && newest.is_none_or(|copy| copy.made.plus(every) <= now)
+            {
+                place::make(&self.folder)?;
                 made.push(self.copy(vault, now).await?);
             }
-            self.drop_outdated(vault, now).await?;
+            // Also where none are made any more: what was erased is to leave the old ones.
+            if newest.is_some() || !made.is_empty() {
+                let keep = schedule.keep.unwrap_or(self.backups.keep);
+                self.drop_outdated(vault, now, keep).await?;
+            }
         }
         Ok(made)
+    }
+
+    /// What is wanted of a vault's copies: what its user said, or else the operator.
+    async fn schedule(&self, vault: VaultId) -> DomainResult<Schedule> {
+        let said = self.engine.scheduled(vault).await?;
+        Ok(said.unwrap_or(Schedule { every: self.backups.every, keep: None }))
     }
 
     fn call(&self, vault: VaultId) -> Call {
@@ -225,12 +193,12 @@ impl Keeping {
         Ok(path)
     }
 
-    async fn drop_outdated(&self, vault: VaultId, now: Timestamp) -> Result<()> {
+    async fn drop_outdated(&self, vault: VaultId, now: Timestamp, keep: usize) -> Result<()> {
         let mut own = copies(&self.folder).map_err(Error::file(&self.folder))?;
         own.retain(|copy| copy.vault == vault);
         let erased = self.engine.erasures(&self.call(vault)).await?;
         let made: Vec<Timestamp> = own.iter().map(|copy| copy.made).collect();
-        let gone = outdated(&made, &erased, self.backups.keep, now);
+        let gone = outdated(&made, &erased, keep, now);
         for (copy, _) in own.iter().zip(gone).filter(|(_, gone)| *gone) {
             std::fs::remove_file(&copy.path).map_err(Error::file(&copy.path))?;
             tracing::info!(%vault, made = %copy.made, "a copy of vault {vault} was dropped");

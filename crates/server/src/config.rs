@@ -16,7 +16,7 @@ use yore_canon::did::Did;
 use yore_domain::Span;
 use yore_domain::query::Effort;
 use yore_domain::sensitive::Care;
-use yore_engine::{Consolidating, Secret};
+use yore_engine::{Consolidating, Gate, Secret};
 use yore_ump::files::Format;
 use zeroize::Zeroizing;
 
@@ -266,16 +266,39 @@ pub struct Omp {
     pub require_if_match: bool,
     /// Bytes of an archive that is brought in. Default: 10 GiB.
     pub archive_bytes: u64,
+    /// The laws whose demands are declared to be met: `hipaa`, `glba`, `coppa`, `traiga`, `tdpsa`.
+    /// With `coppa` nothing is stored before it is said of a vault whether it is a child's.
+    /// Default: none.
+    pub compliance_profiles: Vec<yore_omp::Profile>,
+    /// Whether the operator signs agreements about health data. Default: no.
+    pub baa_available: bool,
+    /// Where the data lies, such as `eu-central`. Default: not said.
+    pub data_residency_regions: Vec<String>,
 }
 
 impl Default for Omp {
     fn default() -> Self {
         let archive_bytes = yore_omp::Options::default().archive_bytes;
-        Self { insecure_loopback: false, require_if_match: false, archive_bytes }
+        Self {
+            insecure_loopback: false,
+            require_if_match: false,
+            archive_bytes,
+            compliance_profiles: Vec::new(),
+            baa_available: false,
+            data_residency_regions: Vec::new(),
+        }
     }
 }
 
 impl Omp {
+    /// Whether it must be known of a person that they are no child before anything is stored.
+    pub(crate) fn gate(&self) -> Gate {
+        match self.compliance_profiles.contains(&yore_omp::Profile::Coppa) {
+            true => Gate::Closed,
+            false => Gate::Open,
+        }
+    }
+
     /// How the protocol is to be spoken.
     pub(crate) fn options(&self, listen: &Listen, data: &Path) -> yore_omp::Options {
         let tls_at = match listen.https {
@@ -289,6 +312,9 @@ impl Omp {
             require_if_match: self.require_if_match,
             spool: Some(data.join("spool")),
             archive_bytes: self.archive_bytes,
+            profiles: self.compliance_profiles.clone(),
+            baa_available: self.baa_available,
+            regions: self.data_residency_regions.clone(),
             ..yore_omp::Options::default()
         }
     }

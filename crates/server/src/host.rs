@@ -113,6 +113,7 @@ impl Host {
             strict_audit: config.strict_audit,
             effort: config.effort,
             care: config.sensitive,
+            gate: config.omp.gate(),
             reads_per_minute: config.limits.reads_per_minute,
             writes_per_minute: config.limits.writes_per_minute,
             recalls_per_minute: config.limits.recalls_per_minute,

@@ -6,8 +6,8 @@ use yore_domain::memory::{Draft, Status, Version};
 use yore_domain::provenance::ActorKind;
 use yore_domain::{ConversationId, MemoryId, Timestamp};
 
-use super::entry_id;
 use super::wire::{invalid, own_id};
+use super::{entry_id, protect};
 use crate::ids;
 use crate::item::{Note, Standing};
 use crate::json::{Look, Object};
@@ -55,6 +55,7 @@ pub fn memory_json(version: &Version, created: Timestamp) -> Value {
         out.insert("tags".into(), json!(content.tags));
     }
     out.insert("active".into(), Value::from(version.status.is_live()));
+    protect::labels_out(&content.governance, &mut out);
     for (name, value) in content.foreign.get("omp").and_then(Value::as_object).into_iter().flatten()
     {
         out.entry(name.clone()).or_insert_with(|| value.clone());
@@ -173,6 +174,7 @@ pub fn memory_from(mut object: Object) -> Result<Note> {
         object.remove("source_conversations");
     }
     object.retain(|_, value| !value.is_null());
+    protect::labels_in(&mut object, &mut content.governance);
     if !object.is_empty() {
         content.foreign.insert("omp".to_owned(), Value::Object(object));
     }

@@ -12,7 +12,7 @@ use yore_domain::memory::Foreign;
 use yore_domain::scope::Scope;
 use yore_domain::{BlobHash, ConversationId, MessageId, Timestamp};
 
-use super::{attachment_at, entry_id};
+use super::{attachment_at, entry_id, protect};
 use crate::json::{Look, Object};
 use crate::{Error, Result, content, ids, time};
 
@@ -52,6 +52,7 @@ pub fn conversation_json(
     put(&mut out, "language", head.language.as_deref());
     let said: Vec<Value> = active.iter().map(|message| message_json(message, path)).collect();
     out.insert("messages".into(), Value::Array(said));
+    protect::labels_out(&head.governance, &mut out);
     let mut extensions = foreign_out(&head.foreign, &mut out);
     if !left.is_empty() {
         let branches: Vec<Value> = left.iter().map(|message| message_json(message, path)).collect();
@@ -294,6 +295,15 @@ pub fn conversation_from(
         }
     }
     let part = |name: &str| place.get(name).cloned().unwrap_or_else(|| json!({}));
+    let mut governance: Governance = serde_json::from_value(part("governance")).unwrap_or_default();
+    protect::labels_in(&mut object, &mut governance);
+    // A flag on any message is one of its conversation.
+    for (name, sort) in protect::PROTECTED {
+        let set = |message: &Message| message.foreign.get(OMP)?.get(name)?.as_bool();
+        if messages.iter().any(|message| set(message) == Some(true)) {
+            protect::raise(&mut governance, sort);
+        }
+    }
     foreign_in(object, &mut foreign);
     if zoneless {
         flag(&mut foreign, "omp_assumed_utc");
@@ -306,7 +316,7 @@ pub fn conversation_from(
         created,
         updated,
         scope: serde_json::from_value(part("scope")).unwrap_or_default(),
-        governance: serde_json::from_value(part("governance")).unwrap_or_default(),
+        governance,
         tags,
         summary,
         language,

@@ -269,6 +269,10 @@ fn show_grant(app: &App, grant: &Grant) -> Result {
 fn reach(labels: &Labels) -> String {
     match labels {
         Labels::Any => "any".to_owned(),
+        Labels::AnyWith(labels) => {
+            let labels = labels.iter().map(Label::as_str).collect::<Vec<_>>();
+            format!("any,{}", labels.join(","))
+        }
         Labels::Under(labels) if labels.is_empty() => "nothing".to_owned(),
         Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
     }

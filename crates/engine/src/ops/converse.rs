@@ -9,17 +9,21 @@ use yore_domain::grant::Verb;
 use yore_domain::hold::HoldState;
 use yore_domain::mutation::Mutation;
 use yore_domain::query::{Filter, Page, PageRequest};
+use yore_domain::regulated::{Regulated, erased_at, parental_consent};
 use yore_domain::{ConversationId, Error, MessageId, Result, limits};
+use yore_policy::regulated::{keep_protection, may_collect, protect};
 use yore_policy::{Need, careful_talk, may_erase};
 use yore_store::plan::AliasTarget;
 use yore_store::{Precondition, Snapshot, Write};
 
 use super::attach::brought;
 use super::get::conversation_named;
+use super::guardian::guardianship;
 use super::hold_talk::protection;
 use super::list::bounded;
 use super::profile::HOLDS;
 use super::remember::text_indexing;
+use super::retention::some_end;
 use super::talk::unmoved;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -275,6 +279,18 @@ pub(crate) async fn append(
         fresh.iter().map(|message| message.text.as_str()),
     );
     let mut head = Conversation { id, governance, ..asked.clone() };
+    if let Some(known) = &known {
+        keep_protection(&known.governance, &mut head.governance);
+    }
+    let guarded = guardianship(snapshot).await?;
+    if guarded.child == Some(true) {
+        protect(&mut head.governance, [&Regulated::Child.label()]);
+    }
+    let named = |message: &&Message| parental_consent(&message.foreign).is_some();
+    let consent = parental_consent(&head.foreign)
+        .or_else(|| fresh.iter().find(|message| named(message)).map(|_| "said by a message"))
+        .or_else(|| known.as_ref().and_then(|known| parental_consent(&known.foreign)));
+    may_collect(&head.class(), consent, &guarded, engine.settings().gate)?;
     let last = fresh.iter().map(|message| message.at).max();
     head.updated = [last, known.as_ref().map(|known| known.updated)]
         .into_iter()
@@ -286,6 +302,9 @@ pub(crate) async fn append(
     if known.as_ref() != Some(&head) {
         // The head comes first, for messages take their class from it; its name comes after.
         writes.insert(0, Write::Conversation(Box::new(head)));
+    }
+    if erased_at(&asked.foreign).is_some() {
+        writes.extend(some_end(snapshot).await?);
     }
     let output = Conversed {
         conversation: id,

@@ -209,7 +209,7 @@ async fn conversations(
     let found = snapshot.conversations(filter, page).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for (conversation, _) in found.items {
-        let Talk { head, messages } = whole_talk(snapshot, conversation.id).await?;
+        let Talk { head, messages, held: _ } = whole_talk(snapshot, conversation.id).await?;
         items.push(Item::Conversation { conversation: Box::new(head), messages });
     }
     if found.next.is_none()

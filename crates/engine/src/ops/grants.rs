@@ -11,9 +11,11 @@ use yore_domain::grant::{Bearer, Grant, Labels, Token, Verb, Verbs};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Error, GrantId, Result, Span, Timestamp, TokenId, VaultId};
 use yore_policy::Need;
+use yore_policy::regulated::may_disclose;
 use yore_store::keeper::VaultInfo;
 use yore_store::{Snapshot, Write};
 
+use super::guardian::guardianship;
 use super::renew::Renewal;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -140,6 +142,8 @@ impl Engine {
                         return Err(Error::forbidden("only the owner signs capability tokens"));
                     }
                     let grant = granted(engine, session, request).await?;
+                    let guarded = guardianship(snapshot).await?;
+                    may_disclose(&session.permit, grant.agent.as_str(), &grant.read, &guarded)?;
                     let trace = traced(&grant);
                     let writes = vec![Write::Grant(Box::new(grant.clone()))];
                     let mut planned =
@@ -286,6 +290,8 @@ pub(super) async fn issue(
 ) -> Result<Planned<(Grant, VaultId)>> {
     let vault = session.permit.vault();
     let mut grant = granted(engine, session, &input.request).await?;
+    let guarded = guardianship(snapshot).await?;
+    may_disclose(&session.permit, grant.agent.as_str(), &grant.read, &guarded)?;
     let held = session.permit.principal().grants();
     for held in held {
         if snapshot.setting(&revocation(held.id)).await?.is_some() {
@@ -332,7 +338,11 @@ async fn widen(
         return Err(Error::conflict("the grant was revoked"));
     }
     let more = |had: &Labels, more: &[Label]| match had {
-        Labels::Any => Labels::Any,
+        Labels::Any | Labels::AnyWith(_) if more.iter().all(|label| had.reach(label)) => {
+            had.clone()
+        }
+        Labels::Any => Labels::AnyWith(more.to_vec()),
+        Labels::AnyWith(had) => Labels::AnyWith(had.iter().chain(more).cloned().collect()),
         Labels::Under(had) => Labels::Under(had.iter().chain(more).cloned().collect()),
     };
     let mut verbs: Vec<Verb> = held.verbs.iter().collect();
@@ -384,15 +394,11 @@ pub(super) async fn granted(
 }
 
 fn traced(grant: &Grant) -> Trace {
-    let labels = |labels: &Labels| match labels {
-        Labels::Any => "*".to_owned(),
-        Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(","),
-    };
     Trace::default()
         .with("grant", grant.id.to_string())
         .with("agent", grant.agent.as_str())
-        .with("read", labels(&grant.read))
-        .with("write", labels(&grant.write))
+        .with("read", grant.read.to_string())
+        .with("write", grant.write.to_string())
         .with("max", grant.ceiling.as_str())
         .with("until", grant.expires.map(|at| at.to_string()))
 }
@@ -456,10 +462,10 @@ fn within(new: &Grant, held: &Grant) -> Result<()> {
     if new.verbs.and(held.verbs) != new.verbs {
         return more("verbs");
     }
-    if !inside(&new.read, &held.read) {
+    if !new.read.is_within(&held.read) {
         return more("read");
     }
-    if !inside(&new.write, &held.write) {
+    if !new.write.is_within(&held.write) {
         return more("write");
     }
     if new.ceiling > held.ceiling {
@@ -475,12 +481,4 @@ fn within(new: &Grant, held: &Grant) -> Result<()> {
         return more("scope");
     }
     Ok(())
-}
-
-fn inside(new: &Labels, held: &Labels) -> bool {
-    match (new, held) {
-        (_, Labels::Any) => true,
-        (Labels::Any, Labels::Under(_)) => false,
-        (Labels::Under(labels), Labels::Under(_)) => labels.iter().all(|label| held.reach(label)),
-    }
 }

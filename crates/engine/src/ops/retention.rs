@@ -1,13 +1,16 @@
 //! How long a vault keeps what nobody asked it to keep longer.
 //!
 //! A conversation that was last added to, or a memory that was last changed, before so many days
-//! is erased by the background work. What a legal hold protects stays until the hold is lifted.
+//! is erased by the background work; so is what says itself when it ends. What a legal hold
+//! protects stays until the hold is lifted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use yore_domain::conversation::Conversation;
 use yore_domain::grant::Verb;
-use yore_domain::memory::Status;
+use yore_domain::memory::{Foreign, Memory, Status};
 use yore_domain::query::{Filter, Order, PageRequest};
+use yore_domain::regulated::{Regulated, erased_at};
 use yore_domain::{Error, Result, Span, Timestamp, VaultId, limits};
 use yore_policy::{Need, Protection};
 use yore_store::{Precondition, Snapshot, Write};
@@ -21,6 +24,8 @@ use crate::run::{Planned, Trace};
 
 /// The setting that holds it.
 const SETTING: &str = "retention";
+/// The setting that says whether something says itself when it ends.
+const ENDS: &str = "retention:ends";
 /// What one commit erases at most.
 const AT_ONCE: usize = 50;
 /// What is kept of memories.
@@ -37,6 +42,9 @@ pub struct Retention {
     /// Memories, after their last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memories_days: Option<u32>,
+    /// Conversations of children, after their last message; the shorter time counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children_days: Option<u32>,
 }
 
 impl Engine {
@@ -56,13 +64,15 @@ impl Engine {
                 if !session.permit.principal().keeps() {
                     return Err(Error::forbidden("only who looks after the whole vault may"));
                 }
-                let days = [retention.conversations_days, retention.memories_days];
+                let Retention { conversations_days, memories_days, children_days } = retention;
+                let days = [*conversations_days, *memories_days, *children_days];
                 if days.contains(&Some(0)) {
                     return Err(Error::invalid("days", "must be at least 1"));
                 }
                 let trace = Trace::default()
                     .with("conversations_days", retention.conversations_days)
-                    .with("memories_days", retention.memories_days);
+                    .with("memories_days", retention.memories_days)
+                    .with("children_days", retention.children_days);
                 let write = Write::Setting(SETTING.to_owned(), json!(retention));
                 Ok(Planned::done((), vec![write]).traced(trace))
             })
@@ -74,18 +84,16 @@ impl Engine {
     pub(crate) async fn end_kept(&self, vault: VaultId) -> Result<Left> {
         let permit = self.system(vault, "retention")?;
         let snapshot = self.store().snapshot(&permit).await?;
-        let Retention { conversations_days, memories_days } = stored(&*snapshot).await?;
-        let cutoff = |days: u32| self.now().minus(Span::days(u64::from(days)));
-        let (mut writes, mut preconditions) = (Vec::new(), Vec::new());
-        let mut count = 0;
-        if let Some(days) = conversations_days {
-            count += old_talks(&*snapshot, cutoff(days), &mut writes, &mut preconditions).await?;
+        let terms = Terms::of(&*snapshot, self.now()).await?;
+        let mut ending = Ending::default();
+        if terms.ends || terms.conversations.is_some() || terms.children.is_some() {
+            ending.talks(&*snapshot, &terms).await?;
         }
-        if let Some(days) = memories_days {
-            count +=
-                old_memories(&*snapshot, cutoff(days), &mut writes, &mut preconditions).await?;
+        if terms.ends || terms.memories.is_some() {
+            ending.memories(&*snapshot, &terms).await?;
         }
         drop(snapshot);
+        let Ending { count, writes, preconditions } = ending;
         if count == 0 {
             return Ok(Left::Nothing);
         }
@@ -100,64 +108,115 @@ async fn stored(snapshot: &dyn Snapshot) -> Result<Retention> {
     }
 }
 
-async fn old_talks(
-    snapshot: &dyn Snapshot,
-    cutoff: Timestamp,
-    writes: &mut Vec<Write>,
-    preconditions: &mut Vec<Precondition>,
-) -> Result<usize> {
-    let (filter, order) = (Filter::default(), Order::OldestFirst);
-    let mut page = PageRequest { limit: limits::PAGE, order, ..PageRequest::default() };
-    let mut count = 0;
-    loop {
-        let some = snapshot.conversations(&filter, &page).await?;
-        for (head, _) in some.items {
-            if head.updated >= cutoff || count == AT_ONCE {
-                return Ok(count);
-            }
-            if protection(snapshot, head.id).await? == Protection::LegalHold {
-                continue;
-            }
-            let Some(extent) = snapshot.extent(head.id).await? else { continue };
-            writes.extend(proposed(snapshot, head.id, None).await?);
-            writes.push(Write::EraseConversation(head.id));
-            // Whoever adds to it meanwhile keeps it.
-            preconditions.push(Precondition::Talk(Box::new(head), extent));
-            count += 1;
-        }
-        match some.next {
-            Some(next) => page.after = Some(next),
-            None => return Ok(count),
-        }
+/// Notes that something in the vault says itself when it ends: from then on it is looked for.
+pub(crate) async fn some_end(snapshot: &dyn Snapshot) -> Result<Option<Write>> {
+    let known = snapshot.setting(ENDS).await?.is_some();
+    Ok((!known).then(|| Write::Setting(ENDS.to_owned(), true.into())))
+}
+
+/// Before when things were last touched that go now.
+struct Terms {
+    now: Timestamp,
+    conversations: Option<Timestamp>,
+    children: Option<Timestamp>,
+    memories: Option<Timestamp>,
+    /// Whether anything says itself when it ends.
+    ends: bool,
+}
+
+impl Terms {
+    async fn of(snapshot: &dyn Snapshot, now: Timestamp) -> Result<Self> {
+        let Retention { conversations_days, memories_days, children_days } =
+            stored(snapshot).await?;
+        let before = |days: Option<u32>| days.map(|days| now.minus(Span::days(u64::from(days))));
+        Ok(Self {
+            now,
+            conversations: before(conversations_days),
+            children: before(children_days),
+            memories: before(memories_days),
+            ends: snapshot.setting(ENDS).await?.is_some(),
+        })
+    }
+
+    fn talk_is_due(&self, head: &Conversation) -> bool {
+        let child = head.governance.labels.contains(&Regulated::Child.label());
+        let old = |before: Option<Timestamp>| before.is_some_and(|before| head.updated < before);
+        old(self.conversations) || (child && old(self.children)) || self.has_ended(&head.foreign)
+    }
+
+    fn memory_is_due(&self, memory: &Memory) -> bool {
+        let head = &memory.head;
+        self.memories.is_some_and(|before| head.recorded < before)
+            || self.has_ended(&head.content.foreign)
+    }
+
+    fn has_ended(&self, foreign: &Foreign) -> bool {
+        self.ends && erased_at(foreign).is_some_and(|at| at <= self.now)
     }
 }
 
-async fn old_memories(
-    snapshot: &dyn Snapshot,
-    cutoff: Timestamp,
-    writes: &mut Vec<Write>,
-    preconditions: &mut Vec<Precondition>,
-) -> Result<usize> {
-    let filter = Filter { statuses: KEPT.to_vec(), until: Some(cutoff), ..Filter::default() };
-    let order = Order::OldestFirst;
-    let mut page = PageRequest { limit: limits::PAGE, order, ..PageRequest::default() };
-    let mut count = 0;
-    loop {
-        let some = snapshot.memories(&filter, &page).await?;
-        for memory in some.items {
-            if count == AT_ONCE {
-                return Ok(count);
+/// What goes.
+#[derive(Default)]
+struct Ending {
+    count: usize,
+    writes: Vec<Write>,
+    preconditions: Vec<Precondition>,
+}
+
+impl Ending {
+    async fn talks(&mut self, snapshot: &dyn Snapshot, terms: &Terms) -> Result<()> {
+        let latest = terms.conversations.max(terms.children);
+        let (filter, order) = (Filter::default(), Order::OldestFirst);
+        let mut page = PageRequest { limit: limits::PAGE, order, ..PageRequest::default() };
+        loop {
+            let some = snapshot.conversations(&filter, &page).await?;
+            for (head, _) in some.items {
+                let younger = latest.is_none_or(|latest| head.updated >= latest);
+                if (younger && !terms.ends) || self.count == AT_ONCE {
+                    return Ok(());
+                }
+                if !terms.talk_is_due(&head)
+                    || protection(snapshot, head.id).await? == Protection::LegalHold
+                {
+                    continue;
+                }
+                let Some(extent) = snapshot.extent(head.id).await? else { continue };
+                self.writes.extend(proposed(snapshot, head.id, None).await?);
+                self.writes.push(Write::EraseConversation(head.id));
+                // Whoever adds to it meanwhile keeps it.
+                self.preconditions.push(Precondition::Talk(Box::new(head), extent));
+                self.count += 1;
             }
-            if memory.legal_hold || memory.head.recorded >= cutoff {
-                continue;
+            match some.next {
+                Some(next) => page.after = Some(next),
+                None => return Ok(()),
             }
-            preconditions.push(Precondition::Head(memory.head.memory, Some(memory.head.number)));
-            writes.push(Write::Erase { memory: memory.head.memory });
-            count += 1;
         }
-        match some.next {
-            Some(next) => page.after = Some(next),
-            None => return Ok(count),
+    }
+
+    async fn memories(&mut self, snapshot: &dyn Snapshot, terms: &Terms) -> Result<()> {
+        let until = terms.memories.filter(|_| !terms.ends);
+        let filter = Filter { statuses: KEPT.to_vec(), until, ..Filter::default() };
+        let order = Order::OldestFirst;
+        let mut page = PageRequest { limit: limits::PAGE, order, ..PageRequest::default() };
+        loop {
+            let some = snapshot.memories(&filter, &page).await?;
+            for memory in some.items {
+                if self.count == AT_ONCE {
+                    return Ok(());
+                }
+                if memory.legal_hold || !terms.memory_is_due(&memory) {
+                    continue;
+                }
+                let unmoved = Precondition::Head(memory.head.memory, Some(memory.head.number));
+                self.preconditions.push(unmoved);
+                self.writes.push(Write::Erase { memory: memory.head.memory });
+                self.count += 1;
+            }
+            match some.next {
+                Some(next) => page.after = Some(next),
+                None => return Ok(()),
+            }
         }
     }
 }

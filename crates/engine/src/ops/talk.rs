@@ -7,10 +7,11 @@ use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::Verb;
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{ConversationId, Error, MessageId, Result, limits};
-use yore_policy::Need;
+use yore_policy::{Need, Protection};
 use yore_store::{Precondition, Snapshot};
 
 use super::get::conversation_named;
+use super::hold_talk::protection;
 use super::list::bounded;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -23,6 +24,9 @@ pub struct Talk {
     pub head: Conversation,
     /// Its messages, in the order in which they came in.
     pub messages: Vec<Message>,
+    /// Whether a hold protects it from erasure.
+    #[serde(default)]
+    pub held: bool,
 }
 
 impl Talk {
@@ -119,7 +123,8 @@ pub(crate) async fn whole(snapshot: &dyn Snapshot, id: ConversationId) -> Result
         from = place.0 + 1;
         messages.extend(some);
     }
-    Ok(Talk { head, messages })
+    let held = protection(snapshot, id).await? == Protection::LegalHold;
+    Ok(Talk { head, messages, held })
 }
 
 /// What must still be true of a conversation that is to be changed: that it is there, and where

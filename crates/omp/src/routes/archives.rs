@@ -139,3 +139,19 @@ pub(super) async fn delete(State(desk): State<Desk>, request: Request) -> Respon
     })
     .await
 }
+
+pub(super) async fn schedules(State(desk): State<Desk>, request: Request) -> Response {
+    desk.look(request, Scope::Backup, Kind::Plain, async |asking| {
+        let body = desk.omp.schedules(&asking).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}
+
+pub(super) async fn set_schedule(State(desk): State<Desk>, request: Request) -> Response {
+    desk.act(request, Scope::Backup, Kind::Plain, async |asking, asked: Object| {
+        let body = desk.omp.set_schedule(&asking, asked).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}

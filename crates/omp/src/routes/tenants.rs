@@ -98,3 +98,27 @@ pub(super) async fn model_report(State(desk): State<Desk>, request: Request) -> 
     })
     .await
 }
+
+pub(super) async fn guardianship(State(desk): State<Desk>, request: Request) -> Response {
+    desk.look(request, Scope::Admin, Kind::Plain, async |asking| {
+        let body = desk.omp.guardianship(&asking).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}
+
+pub(super) async fn set_guardianship(State(desk): State<Desk>, request: Request) -> Response {
+    desk.act(request, Scope::Admin, Kind::Plain, async |asking, asked: Object| {
+        let body = desk.omp.set_guardianship(&asking, &asked).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}
+
+pub(super) async fn stop(State(desk): State<Desk>, request: Request) -> Response {
+    desk.act(request, Scope::Delete, Kind::Plain, async |asking, asked: Object| {
+        let body = desk.omp.stop(&asking, &asked).await?;
+        Ok(asking.document(StatusCode::OK, &body))
+    })
+    .await
+}

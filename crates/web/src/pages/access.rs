@@ -163,6 +163,10 @@ impl From<Grant> for Given {
 fn spelled(labels: &Labels) -> String {
     match labels {
         Labels::Any => "everything".into(),
+        Labels::AnyWith(labels) => {
+            let labels: Vec<&str> = labels.iter().map(Label::as_str).collect();
+            format!("everything, with {}", labels.join(", "))
+        }
         Labels::Under(labels) if labels.is_empty() => "nothing".into(),
         Labels::Under(labels) => labels.iter().map(Label::as_str).collect::<Vec<_>>().join(", "),
     }
