@@ -12,7 +12,7 @@ use yore_domain::memory::{Memory, Status};
 use yore_domain::query::{Filter, PageRequest};
 use yore_domain::{MemoryId, limits};
 use yore_engine::{Clock, Secret};
-use yore_server::{Config, Layers, SystemClock, place};
+use yore_server::{Config, Layers, Near, SystemClock, place};
 
 use crate::args::Global;
 use crate::failure::{Exit, Failure, Result};
@@ -150,6 +150,11 @@ impl App {
             Some(vault) => client.with_vault(vault)?,
             None => client,
         })
+    }
+
+    /// The server of the vault, when it is this process.
+    pub(crate) async fn near(&self) -> Option<Near> {
+        self.local.lock().await.as_ref().and_then(Local::near).cloned()
     }
 
     async fn remote(&self, url: &str) -> Result<Client> {

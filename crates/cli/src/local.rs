@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 use yore_client::Client;
-use yore_server::{Attached, Config, Error, KeySource, attach, place};
+use yore_server::{Attached, Config, Error, KeySource, Near, attach, place};
 use yore_store_postgres::Error as DatabaseError;
 use yore_store_sqlite::Error as StoreError;
 
@@ -68,6 +68,11 @@ impl Local {
         client.health().await?;
         self.attached = Some(attached);
         Ok(client)
+    }
+
+    /// The server itself, when it is this process.
+    pub(crate) fn near(&self) -> Option<&Near> {
+        self.attached.as_ref().and_then(Attached::near)
     }
 
     /// Lets go; if this process is the server, after the others that use it are done.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use futures::{Stream, TryStreamExt};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -226,6 +227,11 @@ impl Client {
         sent.headers_mut().extend(parts.headers);
         let response = self.send(sent, HEAVY_TIME).await?;
         Ok(response.map(|body| body.into_data_stream().map_err(std::io::Error::other).boxed()))
+    }
+
+    /// The head that a request of this client has: who asks, and for which vault.
+    pub fn head(&self) -> Result<Parts> {
+        Ok(self.request(Method::GET, "/", Bytes::new())?.into_parts().0)
     }
 
     fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Sent>> {

@@ -36,7 +36,7 @@ mod tools;
 
 pub use http::routes;
 pub use options::{Options, ToolNames};
-pub use relay::{Relayed, Upstream, relay, relay_on};
+pub use relay::{Here, Nearby, Relayed, Upstream, relay, relay_on};
 pub use server::Mcp;
 pub use stdio::{stdio, stdio_on};
 

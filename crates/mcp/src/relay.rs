@@ -8,6 +8,7 @@
 mod exchange;
 mod legacy;
 mod listen;
+mod near;
 
 use std::io;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ use crate::{server, stdio};
 use exchange::{Ask, Link};
 use legacy::Legacy;
 
+pub use near::{Here, Nearby};
+
 /// The body of an answer, as it comes.
 pub type Relayed = BoxStream<'static, io::Result<Bytes>>;
 
@@ -43,6 +46,11 @@ pub trait Upstream: Send + Sync + 'static {
         &self,
         request: axum::http::Request<Bytes>,
     ) -> BoxFuture<'_, io::Result<axum::http::Response<Relayed>>>;
+
+    /// The server itself, while it is this very process: a tool call then needs no frames.
+    fn here(&self) -> Option<Here> {
+        None
+    }
 }
 
 /// Serves one client over standard input and output by asking the server behind `upstream`.
@@ -109,6 +117,13 @@ impl Service<RoleServer> for Relay {
         let modern = is_modern(&context);
         if !modern && let Some(answer) = self.legacy.answer(&request, &self.link, &context) {
             return answer;
+        }
+        // What a session set is held here, so only a session that set nothing may go straight.
+        if matches!(request, ClientRequest::CallToolRequest(_))
+            && (modern || self.legacy.is_plain())
+            && let Some(here) = self.link.here()
+        {
+            return here.handle(request, context).await;
         }
         let ask = self.asked(&request, &context, modern)?;
         let answer = async {

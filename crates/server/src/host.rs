@@ -31,7 +31,7 @@ use crate::stores;
 use crate::tls::Identity;
 
 pub use attach::{Attached, attach, discover, proof};
-pub use idle::Idle;
+pub use idle::{Held, Idle, Near};
 
 /// How often the certificate is looked at.
 const CERTIFICATE_CHECK: Duration = Duration::from_secs(12 * 3600);

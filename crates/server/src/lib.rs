@@ -36,7 +36,7 @@ pub use claim::Note;
 pub use clock::SystemClock;
 pub use config::{Config, Layers};
 pub use error::{Error, Result};
-pub use host::{Attached, Host, Idle, attach, discover, interrupted, proof};
+pub use host::{Attached, Held, Host, Idle, Near, attach, discover, interrupted, proof};
 pub use key::{KeySource, Obtained, local};
 pub use listen::Listeners;
 pub use tls::{authority, client_certificate, fingerprint};

@@ -340,7 +340,7 @@ impl Acceptor {
         slot: OwnedSemaphorePermit,
         connection: impl Future<Output = ()> + Send + 'static,
     ) {
-        let (open, cut) = (Open::new(&self.open, slot), self.cut.clone());
+        let (open, cut) = (Open::new(&self.open, Some(slot)), self.cut.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = connection => {}
@@ -406,13 +406,19 @@ async fn refused(error: &std::io::Error) {
 }
 
 /// Counts a connection while it is open.
-struct Open {
+#[derive(Debug)]
+pub(crate) struct Open {
     count: watch::Sender<usize>,
-    _slot: OwnedSemaphorePermit,
+    _slot: Option<OwnedSemaphorePermit>,
 }
 
 impl Open {
-    fn new(count: &watch::Sender<usize>, slot: OwnedSemaphorePermit) -> Self {
+    /// Counts what came without a connection; nobody can open too many of them.
+    pub(crate) fn inside(count: &watch::Sender<usize>) -> Self {
+        Self::new(count, None)
+    }
+
+    fn new(count: &watch::Sender<usize>, slot: Option<OwnedSemaphorePermit>) -> Self {
         count.send_modify(|count| *count += 1);
         Self { count: count.clone(), _slot: slot }
     }

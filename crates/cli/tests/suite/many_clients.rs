@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{CallToolRequestParams, RequestMetaObject, RequestParamsMeta as _};
@@ -13,7 +13,7 @@ use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 
-use crate::common::Home;
+use crate::common::{Home, Server};
 
 const CLIENTS: usize = 10;
 const WRITES: usize = 100;
@@ -31,11 +31,7 @@ async fn ten_of_each_kind_lose_and_double_nothing_when_the_server_is_killed() {
     let token = server.ready["owner_token"].as_str().unwrap().to_owned();
     let mut clients = tokio::task::JoinSet::new();
     for number in 0..CLIENTS {
-        let mut process = home.command(&["mcp"]).stdin(Stdio::piped()).spawn().unwrap();
-        let output = OwnedFd::from(process.stdout.take().unwrap());
-        let input = OwnedFd::from(process.stdin.take().unwrap());
-        let output = pipe::Receiver::from_owned_fd(output).unwrap();
-        let pipes = (output, pipe::Sender::from_owned_fd(input).unwrap());
+        let (mut process, pipes) = stdio(&home, &[]);
         clients.spawn(async move {
             let session = ().serve(pipes).await.unwrap();
             for write in 0..WRITES {
@@ -77,6 +73,70 @@ async fn ten_of_each_kind_lose_and_double_nothing_when_the_server_is_killed() {
     }
     let versions = home.json(&["audit", "verify"]);
     assert_eq!(versions["faults"], json!([]), "{versions}");
+}
+
+/// A session goes on while the vault is first held by its own process, which is asked without a
+/// socket, then by a server that wants the directory, then by nobody; a token allows no more on
+/// either way, and the audit chain says the same of both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_is_answered_alike_by_its_own_process_and_by_a_server() {
+    let home = Home::new();
+    home.ok(&["remember", "the spare key lies under the third stone"]);
+    let token = home.ok(&["token", "issue", "--verbs", "read", "--agent", "reader"]);
+    let (mut own, pipes) = stdio(&home, &[]);
+    let owner = ().serve(pipes).await.unwrap();
+    let (mut other, pipes) = stdio(&home, &[("YORE_TOKEN", token.trim())]);
+    let reader = ().serve(pipes).await.unwrap();
+    let mut server: Option<Server> = None;
+    for turn in ["own process", "server", "own process again"] {
+        server = match (turn, server.take()) {
+            ("server", _) => Some(tokio::task::block_in_place(|| home.serve())),
+            (_, running) => {
+                // In its own time: who reads is answered before its line is on disk.
+                let ended = running.map(|mut server| tokio::task::block_in_place(|| server.stop()));
+                assert_eq!(ended.unwrap_or(0), 0);
+                None
+            }
+        };
+        for (session, may_write) in [(&owner, true), (&reader, false)] {
+            let query = json!({ "query": "where is the spare key?" });
+            let asked = CallToolRequestParams::new("ump.recall")
+                .with_arguments(query.as_object().cloned().unwrap());
+            let found = session.call_tool(asked).await.unwrap().structured_content.unwrap();
+            let text = &found["results"][0]["record"]["body"]["text"];
+            assert_eq!(text, "the spare key lies under the third stone", "{turn}: {found}");
+            let said = format!("{turn} says {may_write}");
+            let done = session.call_tool(remember(&said)).await.unwrap();
+            assert_eq!(done.is_error != Some(true), may_write, "{turn}: {:?}", done.content);
+        }
+    }
+    drop(server);
+    for session in [owner, reader] {
+        session.cancel().await.unwrap();
+    }
+    for process in [&mut own, &mut other] {
+        assert!(tokio::task::block_in_place(|| process.wait()).unwrap().success());
+    }
+    let written = home.all().into_iter().filter(|text| text.ends_with("says true")).count();
+    assert_eq!((written, home.all().len()), (3, 4), "{:?}", home.all());
+    let entries = home.json(&["audit", "list", "--operation", "recall"]);
+    let entries = entries.as_array().unwrap();
+    assert_eq!(entries.len(), 6, "each recall has its line: {entries:?}");
+    for entry in entries {
+        assert_eq!((&entry["protocol"], &entry["source"]), (&json!("mcp"), &json!("socket")));
+        assert!(entry["request"].is_string(), "{entry}");
+    }
+}
+
+/// Starts `yore mcp` as an agent host does.
+fn stdio(home: &Home, surroundings: &[(&str, &str)]) -> (Child, (pipe::Receiver, pipe::Sender)) {
+    let mut command = home.command(&["mcp"]);
+    let started = command.envs(surroundings.iter().copied()).stdin(Stdio::piped()).spawn();
+    let mut process = started.unwrap();
+    let output = OwnedFd::from(process.stdout.take().unwrap());
+    let input = OwnedFd::from(process.stdin.take().unwrap());
+    let output = pipe::Receiver::from_owned_fd(output).unwrap();
+    (process, (output, pipe::Sender::from_owned_fd(input).unwrap()))
 }
 
 fn text(kind: &str, client: usize, write: usize) -> String {

@@ -165,13 +165,14 @@ pub(crate) fn statement(ground: &Ground<'_>, content: &Content) -> String {
 }
 
 fn statement_of(content: &Content, class: &Class, writer: Option<&str>) -> String {
-    let said = serde_json::json!([
+    let said = (
         normalised(&content.body.text),
-        content.body.structured,
+        &content.body.structured,
         content.kind,
-        content.scope.session,
+        &content.scope.session,
         class,
         writer,
-    ]);
-    Sha256::of(said.to_string().as_bytes()).to_hex()
+    );
+    let said = serde_json::to_vec(&said).expect("invariant: a statement has no odd keys");
+    Sha256::of(&said).to_hex()
 }

@@ -15,7 +15,7 @@ use sse_stream::SseStream;
 use yore_canon::encode::{base64, hex};
 use yore_client::api;
 
-use super::{Relayed, Upstream};
+use super::{Here, Relayed, Upstream};
 use crate::{OPERATION_META, server};
 
 /// How long a server may be away before its clients hear of it.
@@ -148,6 +148,11 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(upstream: Arc<dyn Upstream>, path: &'static str) -> Self {
         Self { upstream, path }
+    }
+
+    /// The server itself, while it is this process.
+    pub(crate) fn here(&self) -> Option<Here> {
+        self.upstream.here()
     }
 
     /// Asks until there is an answer; what the server tells meanwhile goes to `told`.

@@ -88,6 +88,11 @@ impl Legacy {
         });
     }
 
+    /// Whether the session set nothing that a request would have to say.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.level.lock().is_none()
+    }
+
     /// Adds what the session set to a request.
     pub(crate) fn mark(&self, meta: &mut Value) {
         if let Some(level) = &*self.level.lock() {

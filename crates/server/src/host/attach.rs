@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use yore_client::{Client, Credential, Target};
 
-use super::{Host, fresh};
+use super::{Host, Near, fresh};
 use crate::claim::{Note, Wish};
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Attached {
     client: Client,
-    hosting: Option<JoinHandle<Result<()>>>,
+    hosting: Option<(Near, JoinHandle<Result<()>>)>,
 }
 
 impl Attached {
@@ -38,13 +38,20 @@ impl Attached {
         self.hosting.is_some()
     }
 
+    /// The server itself, when it is this process.
+    #[must_use]
+    pub fn near(&self) -> Option<&Near> {
+        self.hosting.as_ref().map(|(near, _)| near)
+    }
+
     /// Lets go. A process that became the host stays until it is idle.
     pub async fn finish(self) -> Result<()> {
         let Self { client, hosting } = self;
         drop(client);
         match hosting {
             None => Ok(()),
-            Some(hosting) => {
+            Some((near, hosting)) => {
+                drop(near);
                 hosting.await.map_err(|error| Error::Interrupted(error.to_string()))?
             }
         }
@@ -68,8 +75,8 @@ pub async fn attach(config: Config) -> Result<Attached> {
         match opened {
             Ok(idle) => {
                 let client = idle.client()?;
-                let hosting = Some(tokio::spawn(idle.serve()));
-                return Ok(Attached { client, hosting });
+                let (near, serving) = idle.begin();
+                return Ok(Attached { client, hosting: Some((near, tokio::spawn(serving))) });
             }
             Err(Error::InUse { .. }) if waited < PATIENCE => {
                 tokio::time::sleep(STEP).await;
