@@ -568,30 +568,6 @@ pub(crate) fn epochs(found: Epochs) -> Vec<Precondition> {
     vec![Precondition::RuleEpoch(found.rules), Precondition::GrantEpoch(found.grants)]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ump_070_every_way_to_name_a_memory_is_a_citation() {
-        let uuid = MemoryId::random();
-        for cited in [
-            "urn:ump:aaaa".to_owned(),
-            "URN:ump:aaaa".to_owned(),
-            uuid.to_string(),
-            format!("yore://memory/{uuid}"),
-            "yore://message/x#1".to_owned(),
-            "ump://-/urn%3Aump%3Aaaaa".to_owned(),
-            "UMP://p/urn:ump:aaaa".to_owned(),
-        ] {
-            assert!(is_memory(&cited), "{cited}");
-        }
-        for other in ["", "diary", "https://a.example/urn:ump:a", "file:///a", "note: urn"] {
-            assert!(!is_memory(other), "{other}");
-        }
-    }
-}
-
 /// What a mutation would say anew.
 fn drafted(mutation: &Mutation) -> Option<&Content> {
     match mutation {
@@ -621,4 +597,28 @@ fn inheriting<'a>(
     let mut draft = draft.clone();
     protect(&mut draft.content.governance, sources.iter().chain(&child));
     Cow::Owned(Mutation::Remember { draft, id: *id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ump_070_every_way_to_name_a_memory_is_a_citation() {
+        let uuid = MemoryId::random();
+        for cited in [
+            "urn:ump:aaaa".to_owned(),
+            "URN:ump:aaaa".to_owned(),
+            uuid.to_string(),
+            format!("yore://memory/{uuid}"),
+            "yore://message/x#1".to_owned(),
+            "ump://-/urn%3Aump%3Aaaaa".to_owned(),
+            "UMP://p/urn:ump:aaaa".to_owned(),
+        ] {
+            assert!(is_memory(&cited), "{cited}");
+        }
+        for other in ["", "diary", "https://a.example/urn:ump:a", "file:///a", "note: urn"] {
+            assert!(!is_memory(other), "{other}");
+        }
+    }
 }

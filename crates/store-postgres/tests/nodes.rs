@@ -194,7 +194,7 @@ async fn commits_happen_in_the_order_in_which_they_were_asked_for() {
     let plan = |number: usize| {
         let mut plan = scene.plan(vec![]);
         plan.audit.operation = format!("step {number}");
-        if number % 3 != 0 {
+        if !number.is_multiple_of(3) {
             plan.durability = yore_store::Durability::Relaxed;
         }
         plan

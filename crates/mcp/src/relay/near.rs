@@ -45,7 +45,7 @@ impl Here {
     ) -> Result<ServerResult, ErrorData> {
         let Self { server, head, held } = self;
         context.extensions.insert(head);
-        let answer = Service::handle_request(&server.0, request, context).await;
+        let answer = Box::pin(Service::handle_request(&server.0, request, context)).await;
         drop(held);
         answer
     }
