@@ -287,7 +287,8 @@ async fn the_letta_adapter_against_its_documented_routes() {
 
 #[tokio::test]
 async fn the_cognee_adapter_against_its_documented_routes() {
-    let (address, _) = fakes::cognee().await;
+    let (address, state) = fakes::cognee().await;
+    state.somebody_elses("a duplicate fact of the city, the sky, the sun and the ferry");
     let store = Cognee::new(format!("http://{address}/api/v1"), "yore").unwrap();
     let store: Arc<dyn MemoryStore> = Arc::new(store);
     passes("cognee", store.clone()).await;

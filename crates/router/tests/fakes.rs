@@ -39,6 +39,13 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Puts something into a dataset of somebody else's, who says nothing about it.
+    pub(crate) fn somebody_elses(&self, text: &str) {
+        let (id, home) = (self.id("data"), "another".to_owned());
+        let (text, created) = (text.to_owned(), String::new());
+        self.rows.lock().push(Row { id, home, text, created, body: Value::Null });
+    }
+
     fn id(&self, prefix: &str) -> String {
         format!("{prefix}-{}", self.next.fetch_add(1, Ordering::SeqCst))
     }
@@ -276,8 +283,8 @@ pub(crate) async fn cognee() -> (SocketAddr, Arc<State>) {
             ("POST", ["search"]) => {
                 let body = asked.json();
                 assert_eq!(body["searchType"], "CHUNKS");
-                let home = state.home(body["datasets"][0].as_str().unwrap());
-                let near = state.near(body["query"].as_str().unwrap(), |row| row.home == home);
+                // Without access control it answers from all datasets, whichever is named.
+                let near = state.near(body["query"].as_str().unwrap(), |_| true);
                 let most = usize::try_from(body["topK"].as_u64().unwrap()).unwrap();
                 let chunks = near.iter().take(most).map(|(row, cosine)| {
                     json!({

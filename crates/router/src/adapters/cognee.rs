@@ -7,6 +7,7 @@
 
 mod graph;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,14 +85,29 @@ impl Cognee {
     async fn data(&self, whose: &Whose) -> Result<Vec<(String, Value)>> {
         let mut all = Vec::new();
         for (_, id) in self.datasets(whose).await? {
-            let path = format!("/datasets/{}/data", escaped(&id));
-            let answer = self.client.get(&path).await?;
-            if answer.status == 404 {
-                continue;
-            }
-            all.extend(rows(answer.json()?)?.into_iter().map(|row| (id.clone(), row)));
+            all.extend(self.listed(&id).await?.into_iter().map(|row| (id.clone(), row)));
         }
         Ok(all)
+    }
+
+    /// What is said of everything in a dataset.
+    async fn listed(&self, dataset: &str) -> Result<Vec<Value>> {
+        let answer = self.client.get(&format!("/datasets/{}/data", escaped(dataset))).await?;
+        if answer.status == 404 { Ok(Vec::new()) } else { rows(answer.json()?) }
+    }
+
+    /// Leaves of some chunks those that are of a dataset. A server without access control answers
+    /// from all of them; what has a record says itself whose it is.
+    async fn own(&self, dataset: &str, mut chunks: Vec<Value>) -> Result<Vec<Value>> {
+        if chunks.iter().any(|chunk| said_of(chunk, "").is_none()) {
+            let listed = self.listed(dataset).await?;
+            let its: BTreeSet<&str> = listed.iter().filter_map(|row| text(row, "id")).collect();
+            chunks.retain(|chunk| {
+                let named = text(chunk, "document_id");
+                said_of(chunk, "").is_some() || named.is_some_and(|data| its.contains(data))
+            });
+        }
+        Ok(chunks)
     }
 
     /// One of these with its words, which are a request of their own.
@@ -200,7 +216,7 @@ impl MemoryStore for Cognee {
                 if answer.status == 404 {
                     continue;
                 }
-                for chunk in rows(answer.json()?)? {
+                for chunk in self.own(&id, rows(answer.json()?)?).await? {
                     all.extend(chunk_of(&question.whose, &id, &chunk)?);
                 }
             }
