@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Go on after the event with this cursor [default: from now on]
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     after: Option<String>,
     /// End after so many changes
     #[arg(long, short = 'n', value_name = "N")]
