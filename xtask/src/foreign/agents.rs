@@ -74,6 +74,12 @@ pub(super) fn run(book: &mut Book) -> Result<()> {
     });
     let name = "uamp_027_documents_that_redirect_overflow_lie_or_lie_within_are_refused";
     book.check(name, || documents(&python));
+    // The library that sets the server's clock back crashes it on some systems, so the vectors are
+    // sent only where somebody asks for it.
+    if std::env::var_os("YORE_FULL").is_none() {
+        println!("NOT RUN: every vector by foreign clients: YORE_FULL is not set");
+        return Ok(());
+    }
     let clock = Python::with("uamp-clock", &CLOCK)?;
     for (transport, name) in TRANSPORTS {
         book.check(name, || every_vector(&python, &clock, transport));
