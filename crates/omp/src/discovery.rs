@@ -26,7 +26,10 @@ impl Omp {
             "data_residency_regions": self.options.regions,
         });
         if self.options.spool.is_some() && !self.options.clear_text {
-            document["conformance_level"] = "enterprise".into();
+            // The enterprise level asks for declared laws; who declares none is at the one below.
+            let laws = self.profiles();
+            let level = if laws.is_empty() { "connected" } else { "enterprise" };
+            document["conformance_level"] = level.into();
         }
         document
     }

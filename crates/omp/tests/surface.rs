@@ -64,7 +64,7 @@ async fn omp_132_omp_143_anyone_may_read_what_the_server_does_and_nothing_else()
         let capabilities = document["capabilities"].as_array().unwrap();
         assert!(capabilities.contains(&json!("search")));
         assert!(document["compliance_profiles"].as_array().unwrap().is_empty());
-        assert_eq!(document["conformance_level"], "enterprise");
+        assert_eq!(document["conformance_level"], "connected");
         assert!(document["connectors"].as_array().unwrap().contains(&json!("chatgpt")));
     }
     for path in ["/conversations", "/memories", "/search?q=a", "/conversations/x"] {
