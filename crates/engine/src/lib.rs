@@ -75,7 +75,7 @@ pub use ops::say::Said;
 pub use ops::schedule::{Every, Schedule};
 pub use ops::search::{Place, Results, Seen, Sought};
 pub use ops::simulate::Simulated;
-pub use ops::takeout::{Contents, Takeout};
+pub use ops::takeout::{Contents, Part, Step, Takeout};
 pub use ops::talk::{Listed, Talk};
 pub use ops::tenants::Tenant;
 pub use ops::tokens::TokenKind;

@@ -1,6 +1,5 @@
 //! Backup: an archive of the vault, written by a job and fetched when it is done.
 
-use std::collections::BTreeSet;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
@@ -9,10 +8,9 @@ use tokio::sync::mpsc;
 use yore_archive::omp::{self, Manifest};
 use yore_domain::grant::Verb;
 use yore_domain::job::{Job, JobState};
-use yore_domain::memory::Version;
 use yore_domain::query::Filter;
-use yore_domain::{BlobHash, Error, JobId, Timestamp};
-use yore_engine::{Call, Identity, Takeout, Talk, Work};
+use yore_domain::{Error, JobId, Timestamp};
+use yore_engine::{Call, Identity, Part, Takeout, Work};
 
 use crate::Omp;
 use crate::error::{Refusal, Result};
@@ -24,13 +22,6 @@ use crate::spool::{Kept, kept_until};
 
 /// What waits between the vault and the archive.
 const WAITING: usize = 4;
-
-/// One thing on its way into an archive.
-enum Part {
-    Attachment(BlobHash, String, Vec<u8>),
-    Talk(Box<Talk>),
-    Memory(Box<Version>, Timestamp),
-}
 
 /// An archive that is ready to be fetched.
 pub(crate) struct Ready {
@@ -226,38 +217,14 @@ pub(crate) fn state_of(job: &Job, running: bool) -> Value {
     state
 }
 
-/// Ids in the order of the names that they have in an archive.
-fn named<T: Copy>(ids: &BTreeSet<T>, bytes: impl Fn(T) -> [u8; 16]) -> Vec<T> {
-    let mut ids: Vec<T> = ids.iter().copied().collect();
-    ids.sort_by_key(|id| omp::entry_id(bytes(*id)));
-    ids
-}
-
 /// Hands everything over in the order of the archive.
 async fn feed(takeout: &Takeout, sender: &mpsc::Sender<Part>, running: &Running) -> Result<()> {
-    let contents = &takeout.contents;
-    let going_on = || match running.is_halted() {
-        true => Err(stopped()),
-        false => Ok(()),
-    };
-    for (blob, media_type) in &contents.blobs {
-        going_on()?;
-        let Some(bytes) = takeout.attachment(*blob).await? else { continue };
-        if sender.send(Part::Attachment(*blob, media_type.clone(), bytes)).await.is_err() {
-            return Ok(());
+    for step in takeout.steps(omp::entry_id) {
+        if running.is_halted() {
+            return Err(stopped());
         }
-    }
-    for id in named(&contents.conversations, |id| id.bytes()) {
-        going_on()?;
-        let Some(talk) = takeout.talk(id).await? else { continue };
-        if sender.send(Part::Talk(Box::new(talk))).await.is_err() {
-            return Ok(());
-        }
-    }
-    for id in named(&contents.memories, |id| id.bytes()) {
-        going_on()?;
-        let Some((version, created)) = takeout.memory(id).await? else { continue };
-        if sender.send(Part::Memory(Box::new(version), created)).await.is_err() {
+        let Some(part) = takeout.take(step).await? else { continue };
+        if sender.send(part).await.is_err() {
             return Ok(());
         }
     }
@@ -279,7 +246,11 @@ fn pack(
                 writer.attachment(blob, &media_type, &mut bytes.as_slice())?;
             }
             Part::Talk(talk) => writer.conversation(&talk.head, &talk.messages)?,
-            Part::Memory(version, created) => writer.memory(&version, created)?,
+            Part::Memory(versions) => {
+                if let (Some(first), Some(last)) = (versions.first(), versions.last()) {
+                    writer.memory(last, first.time.created)?;
+                }
+            }
         }
     }
     let (sealer, manifest) = writer.finish()?;

@@ -11,6 +11,7 @@ use yore_domain::{Error as DomainError, Span, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 use yore_store::keeper::{Health, Traces, VaultInfo};
 use yore_store::key::Key;
+use yore_store::snapshot::Census;
 use yore_store::{Answer, Keeper};
 
 use crate::audit;
@@ -229,6 +230,13 @@ impl Keeper for PostgresStore {
     }
 
     fn restore<'a>(&'a self, permit: &'a Permit, _from: &'a Path) -> Answer<'a, ()> {
+        Box::pin(async move {
+            of_vault(permit)?;
+            Err(elsewhere("copies of one vault: a database is restored as a whole"))
+        })
+    }
+
+    fn survey<'a>(&'a self, permit: &'a Permit, _copy: &'a Path) -> Answer<'a, Census> {
         Box::pin(async move {
             of_vault(permit)?;
             Err(elsewhere("copies of one vault: a database is restored as a whole"))

@@ -14,6 +14,7 @@ use yore_domain::grant::Verb;
 use yore_domain::{Error as DomainError, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 use yore_store::keeper::{Health, Traces, VaultInfo};
+use yore_store::snapshot::Census;
 use yore_store::{Answer, Keeper};
 
 use crate::catalog::{self, Line};
@@ -104,6 +105,11 @@ impl Keeper for SqliteStore {
     fn restore<'a>(&'a self, permit: &'a Permit, from: &'a Path) -> Answer<'a, ()> {
         let (id, from) = (permit.vault(), from.to_owned());
         self.keep(of_vault(permit), move |inner| backup::restore(inner, id, &from))
+    }
+
+    fn survey<'a>(&'a self, permit: &'a Permit, copy: &'a Path) -> Answer<'a, Census> {
+        let (id, copy) = (permit.vault(), copy.to_owned());
+        self.keep(of_vault(permit), move |inner| backup::survey(inner, id, &copy))
     }
 
     fn check<'a>(&'a self, permit: &'a Permit, repair: bool) -> Answer<'a, Health> {

@@ -56,6 +56,7 @@ use crate::vault::{Reader, Vault};
 
 pub(crate) use chain::choose;
 pub(crate) use memories::usage_of;
+pub(crate) use post::counts;
 pub(crate) use talks::extent_of;
 
 /// A consistent view of one vault through one lens.

@@ -11,6 +11,7 @@ use yore_domain::{TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 
 use crate::Answer;
+use crate::snapshot::Census;
 
 /// A vault as the catalog knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +97,8 @@ pub trait Keeper: Debug + Send + Sync {
     fn backup<'a>(&'a self, permit: &'a Permit, to: &'a Path) -> Answer<'a, u64>;
     /// Puts a copy back in place of the permit's vault.
     fn restore<'a>(&'a self, permit: &'a Permit, from: &'a Path) -> Answer<'a, ()>;
+    /// Counts what a copy of the permit's vault holds, and changes nothing.
+    fn survey<'a>(&'a self, permit: &'a Permit, copy: &'a Path) -> Answer<'a, Census>;
     /// Checks pages, audit chain and indexes; mends the indexes when asked to.
     fn check<'a>(&'a self, permit: &'a Permit, repair: bool) -> Answer<'a, Health>;
     /// Gives the permit's vault a new key, or wraps all keys anew when it is the catalog's.

@@ -1,7 +1,8 @@
 //! Taking in what other platforms exported: a file that was uploaded becomes a job that reads it.
 //!
 //! The file lies in the spool while it is read, in a directory of its own that only the server's
-//! user may open, and is removed when the job ends. What came in before is told by its
+//! user may open, and is removed when the job ends; one that was only looked through waits an hour
+//! for its owner to bring it in. What came in before is told by its
 //! fingerprint, so an import that was cut off is simply made again.
 
 mod tray;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,8 @@ use self::tray::Tray;
 const WAITING: usize = 2;
 /// How many faults a report lists.
 const FAULTS: usize = 200;
+/// How long a file that was only looked through may be brought in.
+const KEPT: Duration = Duration::from_secs(3600);
 /// What the directories of uploads begin with.
 const PREFIX: &str = "import-";
 
@@ -94,12 +98,58 @@ pub(crate) struct Progress {
 
 /// The imports that are under way in this process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Intakes(Arc<Mutex<HashMap<JobId, Progress>>>);
+pub(crate) struct Intakes(Arc<Mutex<Desk>>);
+
+#[derive(Debug, Default)]
+struct Desk {
+    running: HashMap<JobId, Progress>,
+    /// Files that were only looked through, and may be brought in yet.
+    waiting: HashMap<JobId, Order>,
+}
+
+impl Desk {
+    fn has(&self, job: JobId) -> bool {
+        self.running.contains_key(&job) || self.waiting.contains_key(&job)
+    }
+}
 
 impl Intakes {
     /// How far an import has come; nothing when it is not under way.
     pub(crate) fn progress(&self, job: JobId) -> Option<Progress> {
-        self.0.lock().get(&job).copied()
+        self.0.lock().running.get(&job).copied()
+    }
+
+    /// Whether the file of an import that was only tried is still here.
+    pub(crate) fn waits(&self, job: JobId) -> bool {
+        self.0.lock().waiting.contains_key(&job)
+    }
+
+    /// Takes the file of an import that was only tried, to bring it in under another job.
+    pub(crate) fn claim(&self, job: JobId, next: JobId) -> std::io::Result<Option<Order>> {
+        let mut desk = self.0.lock();
+        let Some(order) = desk.waiting.remove(&job) else { return Ok(None) };
+        let (Some(room), Some(name)) = (order.file.parent(), order.file.file_name()) else {
+            return Ok(None);
+        };
+        let fresh = room.with_file_name(format!("{PREFIX}{next}"));
+        let file = fresh.join(name);
+        desk.running.insert(next, Progress::default());
+        std::fs::rename(room, fresh)?;
+        Ok(Some(Order { file, dry_run: false, ..order }))
+    }
+
+    /// Keeps the file of an import that was tried for a while.
+    fn keep(&self, job: JobId, order: Order) {
+        self.0.lock().waiting.insert(job, order);
+        let desk = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT).await;
+            let order = desk.lock().waiting.remove(&job);
+            if let Some(room) = order.as_ref().and_then(|order| order.file.parent()) {
+                // What cannot be removed now goes before the next import.
+                let _ = std::fs::remove_dir_all(room);
+            }
+        });
     }
 
     /// Makes a directory for the file of a job, and removes those that nobody reads any more.
@@ -110,13 +160,13 @@ impl Intakes {
             let name = entry.file_name();
             let named = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
             let left = named.and_then(|id| id.parse::<JobId>().ok());
-            if left.is_some_and(|id| !self.0.lock().contains_key(&id)) {
+            if left.is_some_and(|id| !self.0.lock().has(id)) {
                 // Somebody else may have been quicker; what stays is tried again the next time.
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        self.0.lock().insert(job, Progress::default());
         let room = spool.join(format!("{PREFIX}{job}"));
+        self.0.lock().running.insert(job, Progress::default());
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -133,6 +183,10 @@ impl Intakes {
     pub(crate) async fn run(self, engine: Engine, call: Call, mut job: Job, order: Order) {
         let done = self.carry_out(&engine, &call, &mut job, &order).await;
         let done = done.map_err(|error| error.to_string());
+        if order.dry_run && done.is_ok() {
+            self.keep(job.id, order);
+            return self.end(&engine, &call, job, None, done).await;
+        }
         self.end(&engine, &call, job, order.file.parent(), done).await;
     }
 
@@ -163,7 +217,7 @@ impl Intakes {
         if let Err(error) = engine.move_work(call, Work::Import, job).await {
             tracing::warn!(code = error.code(), "the end of an import could not be written down");
         }
-        self.0.lock().remove(&id);
+        self.0.lock().running.remove(&id);
     }
 
     async fn carry_out(
@@ -205,7 +259,7 @@ impl Intakes {
             tray.take(item).await?;
             found += 1;
             let progress = Progress { read: read.load(Ordering::Relaxed), total, found };
-            self.0.lock().insert(job.id, progress);
+            self.0.lock().running.insert(job.id, progress);
         }
         let report = reader.await.map_err(Error::internal)?.map_err(unreadable)?;
         let mut summary = tray.finish().await?;

@@ -14,6 +14,7 @@
 //! `pages.rs` (one file per page).
 
 mod assets;
+mod branches;
 mod cookie;
 mod desk;
 mod diff;
@@ -29,6 +30,7 @@ mod oauth;
 mod pages;
 mod said;
 mod snippet;
+mod takeout;
 mod timing;
 mod trouble;
 mod visit;
@@ -147,9 +149,12 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/conversations/{id}", get(conversations::read))
         .route("/app/attachments/{blob}", get(attachment::show))
         .route("/app/import", get(import::show).post(import::upload))
-        .route("/app/import/{id}", get(import::look))
+        .route("/app/import/{id}", get(import::look).post(import::bring))
         .route("/app/backup", get(backup::show).post(backup::make))
+        .route("/app/backup/schedule", post(backup::schedule))
+        .route("/app/backup/archive", post(backup::archive))
         .route("/app/backup/{made}", get(backup::download))
+        .route("/app/backup/{made}/restore", get(backup::look).post(backup::restore))
         .route("/app/access", get(access::show))
         .route("/app/access/preview", post(access::preview))
         .route("/app/access/issue", post(access::issue))

@@ -18,6 +18,8 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "learning" => "Rules are learned from your decisions.",
         "not-learning" => "Nothing is learned from your decisions.",
         "copied" => "A copy was made.",
+        "scheduled" => "Saved how often copies are made.",
+        "returned" => "The vault is back at that copy. What was there before is the newest copy.",
         "unruled" => "The rule is gone.",
         "revoked" => "Taken back. It opens nothing any more.",
         "unchanged" => "Nothing had to change.",

@@ -139,3 +139,37 @@ async fn pictures_are_shown_and_everything_else_is_only_saved() {
     let bare = vault.bare(Method::GET, &format!("/app/attachments/{}", blobs[0]), &[]).await;
     assert_eq!(bare.status, 303, "nobody is signed in");
 }
+
+#[tokio::test]
+async fn branches_are_read_one_at_a_time_and_switched() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let talk = conversation("Soup", "chatgpt");
+    let id = talk.id;
+    let after = |parent: &Message, text: &str, left: bool| Message {
+        parent: Some(parent.id),
+        off_path: left,
+        ..message(Role::Assistant, text)
+    };
+    let question = message(Role::User, "Which soup?");
+    let (kept, left) = (after(&question, "Lentils.", false), after(&question, "Leek.", true));
+    let (more, gone) = (after(&kept, "Add cumin.", false), after(&left, "Add cream.", true));
+    let (sought, last) = (gone.id, left.id);
+    vault.converse(talk, vec![question, kept, more, left, gone]).await;
+    let place = format!("/app/conversations/{id}");
+    let page = browser.get(&place).await.expect(200);
+    assert!(page.contains("Lentils.") && page.contains("Add cumin."), "{page}");
+    assert!(!page.contains("Leek.") && !page.contains("Add cream."), "{page}");
+    assert!(page.contains("branch 1 of 2"), "{page}");
+    let other = format!("{place}?branch={last}");
+    assert!(page.contains(&format!("href=\"{other}#m3\"")), "{page}");
+    let page = browser.get(&other).await.expect(200);
+    assert!(page.contains("Leek.") && page.contains("Add cream."), "{page}");
+    assert!(!page.contains("Lentils.") && page.contains("branch 2 of 2"), "{page}");
+    // What a search or a memory names is shown, wherever it lies.
+    for sought in [format!("message={sought}"), "at=4".to_owned()] {
+        let page = browser.get(&format!("{place}?{sought}")).await.expect(200);
+        assert!(page.contains("Which soup?") && page.contains("Add cream."), "{page}");
+    }
+    assert_eq!(browser.get(&format!("{place}?branch={}", MessageId::random())).await.status, 404);
+}

@@ -60,8 +60,13 @@ async fn upload(
     fields.extend(more);
     let reply = send(vault, browser, written(&fields, name, file)).await;
     assert_eq!(reply.status, 303, "{}", reply.text);
+    awaited(browser, reply.place()).await
+}
+
+/// The page of an import that has ended.
+async fn awaited(browser: &Browser<'_>, place: &str) -> String {
     for _ in 0..400 {
-        let page = browser.get(reply.place()).await.expect(200);
+        let page = browser.get(place).await.expect(200);
         if !page.contains("Read so far") {
             return page;
         }
@@ -101,7 +106,17 @@ async fn it_can_be_said_first_what_would_come_in() {
     let browser = vault.browser().await;
     let page = upload(&vault, &browser, &[("dry_run", "yes")], "c.json", &export()).await;
     assert!(page.contains("Nothing was changed.") && page.contains("<dt>new</dt><dd>1"), "{page}");
-    assert_eq!(conversations(&vault).await, 0);
+    assert_eq!((conversations(&vault).await, vault.spooled()), (0, 1));
+    // Then it comes in without being sent again, once.
+    let (_, rest) = page.split_once("action=\"/app/import/").expect("it can be brought in");
+    let place = format!("/app/import/{}", rest.split('"').next().unwrap());
+    assert_eq!(browser.post_bare(&place, &[]).await.status, 403);
+    let reply = browser.post(&place, &[]).await;
+    assert_eq!(reply.status, 303, "{}", reply.text);
+    let page = awaited(&browser, reply.place()).await;
+    assert!(page.contains("Done.") && page.contains("<dt>new</dt><dd>1"), "{page}");
+    assert_eq!((conversations(&vault).await, vault.spooled()), (1, 0));
+    assert_eq!(browser.post(&place, &[]).await.status, 409);
 }
 
 #[tokio::test]

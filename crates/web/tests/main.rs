@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails here has failed")]
 
 mod access;
+mod backup;
 mod conversations;
 mod forms;
 mod hostile;

@@ -178,6 +178,17 @@ impl Vault {
         lines: &[(&str, &str)],
         body: String,
     ) -> Reply {
+        self.bytes(method, path, lines, body).await.0
+    }
+
+    /// The same, with the bytes of a file.
+    pub(crate) async fn bytes(
+        &self,
+        method: Method,
+        path: &str,
+        lines: &[(&str, &str)],
+        body: String,
+    ) -> (Reply, Vec<u8>) {
         let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost");
         for (name, value) in lines {
             request = request.header(*name, *value);
@@ -189,7 +200,7 @@ impl Vault {
         // Only files are no text.
         let text = String::from_utf8_lossy(&bytes).into_owned();
         assert_ne!(status, 500, "{path}: {text}");
-        Reply { status, headers, text }
+        (Reply { status, headers, text }, bytes.into())
     }
 
     /// The router, for answers that do not end.

@@ -116,6 +116,16 @@ impl Engine {
         .await
     }
 
+    /// Counts what a copy of the vault holds, before it is put in place of it.
+    pub async fn survey_backup(&self, call: &Call, copy: PathBuf) -> Result<Census> {
+        self.keep(call, Need::one("survey-backup", Verb::Admin), async |engine, permit| {
+            let census = engine.keeper().survey(permit, &copy).await?;
+            let trace = Trace::default().with("memories", census.memories);
+            Ok((census, trace))
+        })
+        .await
+    }
+
     /// Decrypts everything the vault keeps on disk and looks for a text in it.
     pub async fn traces(&self, call: &Call, text: String) -> Result<Traces> {
         self.keep(call, Need::one("traces", Verb::Admin), async |engine, permit| {

@@ -67,7 +67,52 @@ impl Engine {
     }
 }
 
+/// One step of taking a vault out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An attachment, with its media type.
+    Attachment(BlobHash, String),
+    /// A conversation.
+    Talk(ConversationId),
+    /// A memory.
+    Memory(MemoryId),
+}
+
+/// What a step brought.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// An attachment, with its media type and its bytes.
+    Attachment(BlobHash, String, Vec<u8>),
+    /// A conversation.
+    Talk(Box<Talk>),
+    /// The versions of a memory, at least one, oldest first.
+    Memory(Vec<Version>),
+}
+
 impl Takeout {
+    /// What there is to do, in the order of the names that ids have outside.
+    pub fn steps(&self, name: fn([u8; 16]) -> [u8; 16]) -> Vec<Step> {
+        let Contents { blobs, conversations, memories, .. } = &self.contents;
+        let mut talks: Vec<ConversationId> = conversations.iter().copied().collect();
+        talks.sort_by_key(|id| name(id.bytes()));
+        let mut notes: Vec<MemoryId> = memories.iter().copied().collect();
+        notes.sort_by_key(|id| name(id.bytes()));
+        let attachments = blobs.iter().map(|(blob, kind)| Step::Attachment(*blob, kind.clone()));
+        let talks = talks.into_iter().map(Step::Talk);
+        attachments.chain(talks).chain(notes.into_iter().map(Step::Memory)).collect()
+    }
+
+    /// Does one step; nothing when what it names was removed meanwhile.
+    pub async fn take(&self, step: Step) -> Result<Option<Part>> {
+        Ok(match step {
+            Step::Attachment(blob, kind) => {
+                self.attachment(blob).await?.map(|bytes| Part::Attachment(blob, kind, bytes))
+            }
+            Step::Talk(id) => self.talk(id).await?.map(|talk| Part::Talk(Box::new(talk))),
+            Step::Memory(id) => self.memory(id).await?.map(Part::Memory),
+        })
+    }
+
     /// Reads a conversation; nothing when it was removed meanwhile.
     pub async fn talk(&self, id: ConversationId) -> Result<Option<Talk>> {
         let session = self.session().await?;
@@ -79,21 +124,19 @@ impl Takeout {
         }
     }
 
-    /// Reads a memory as it stands, and when its first version was made; nothing when it was
-    /// removed meanwhile.
-    pub async fn memory(&self, id: MemoryId) -> Result<Option<(Version, Timestamp)>> {
+    /// Reads the versions of a memory; nothing when it was removed meanwhile.
+    async fn memory(&self, id: MemoryId) -> Result<Option<Vec<Version>>> {
         let mut session = self.session().await?;
         let snapshot = self.engine.store().snapshot(&session.permit).await?;
         session.kept = Kept::of(&session, &*snapshot).await?;
         let Some(memory) = snapshot.memory(id).await? else { return Ok(None) };
         let item = whole_memory(&session, session.viewer(), &*snapshot, memory).await?;
         let Some(Item::Memory { versions }) = item else { return Ok(None) };
-        let created = versions.first().map(|first| first.time.created);
-        Ok(versions.into_iter().next_back().zip(created))
+        Ok(Some(versions).filter(|versions| !versions.is_empty()))
     }
 
     /// Reads an attachment; nothing when its bytes are not here.
-    pub async fn attachment(&self, blob: BlobHash) -> Result<Option<Vec<u8>>> {
+    async fn attachment(&self, blob: BlobHash) -> Result<Option<Vec<u8>>> {
         let session = self.session().await?;
         let snapshot = self.engine.store().snapshot(&session.permit).await?;
         let Some(size) = snapshot.blob(blob).await? else { return Ok(None) };

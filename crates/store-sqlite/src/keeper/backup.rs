@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use yore_canon::encode;
 use yore_domain::{Error as DomainError, VaultId};
 use yore_store::keeper::VaultInfo;
+use yore_store::snapshot::Census;
 
 use super::damaged;
 use crate::catalog::{self, Line};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::open::{self, Role, with_suffix};
+use crate::snapshot::counts;
 use crate::store::Inner;
 use crate::{audit, migrate};
 
@@ -126,8 +128,8 @@ fn unpack(from: &Path) -> Result<(Header, File)> {
     Ok((serde_json::from_slice(&head).map_err(|_| not_ours())?, file))
 }
 
-/// Puts a copy in place of a vault, or brings back one that was destroyed.
-pub(crate) fn restore(inner: &Inner, id: VaultId, from: &Path) -> Result<()> {
+/// Takes the database out of a copy of a vault, into a file beside it.
+fn taken_out(inner: &Inner, id: VaultId, from: &Path, to: &Path) -> Result<(VaultInfo, Key)> {
     let (header, mut database) = unpack(from)?;
     if header.vault.id != id {
         return Err(DomainError::conflict("the copy is of another vault").into());
@@ -136,17 +138,40 @@ pub(crate) fn restore(inner: &Inner, id: VaultId, from: &Path) -> Result<()> {
         .ok()
         .and_then(|wrapped| inner.roots.lock().unwrap(&id.bytes(), &wrapped))
         .ok_or(Error::WrongKey)?;
+    open::remove(to)?;
+    let mut out = File::create(to).map_err(Error::file(to))?;
+    std::io::copy(&mut database, &mut out).and_then(|_| out.sync_all()).map_err(Error::file(to))?;
+    Ok((header.vault, key))
+}
+
+/// Opens a database that was taken out of a copy, found sound and brought up to date.
+fn proven(inner: &Inner, path: &Path, key: &Key) -> Result<rusqlite::Connection> {
+    prove(inner, path, key)?;
+    let mut conn = open::connect(path, key, Role::Writer, inner.tuning())?;
+    migrate::migrate(&mut conn, migrate::Schema::Vault, path)?;
+    Ok(conn)
+}
+
+/// Counts what a copy of a vault holds.
+pub(crate) fn survey(inner: &Inner, id: VaultId, from: &Path) -> Result<Census> {
+    // Two people may look at once.
+    let place = with_suffix(&inner.files(id).db, &format!(".survey-{}", VaultId::random()));
+    let counted = taken_out(inner, id, from, &place).and_then(|(_, key)| {
+        let conn = proven(inner, &place, &key)?;
+        Ok(counts(&conn)?)
+    });
+    for leftover in ["", "-wal", "-shm", "-journal"] {
+        open::remove(&with_suffix(&place, leftover))?;
+    }
+    counted
+}
+
+/// Puts a copy in place of a vault, or brings back one that was destroyed.
+pub(crate) fn restore(inner: &Inner, id: VaultId, from: &Path) -> Result<()> {
     let files = inner.files(id);
     let fresh = with_suffix(&files.db, ".restore");
-    open::remove(&fresh)?;
-    let mut out = File::create(&fresh).map_err(Error::file(&fresh))?;
-    std::io::copy(&mut database, &mut out)
-        .and_then(|_| out.sync_all())
-        .map_err(Error::file(&fresh))?;
-    drop(out);
-    let proven = prove(inner, &fresh, &key).and_then(|()| {
-        let mut conn = open::connect(&fresh, &key, Role::Writer, inner.tuning())?;
-        migrate::migrate(&mut conn, migrate::Schema::Vault, &fresh)?;
+    let (info, key) = taken_out(inner, id, from, &fresh)?;
+    let proven = proven(inner, &fresh, &key).and_then(|conn| {
         let checkpoint = audit::newest(&conn)?;
         open::truncate_wal(&conn)?;
         Ok(checkpoint.map(|checkpoint| serde_json::to_string(&checkpoint)).transpose()?)
@@ -162,7 +187,7 @@ pub(crate) fn restore(inner: &Inner, id: VaultId, from: &Path) -> Result<()> {
         }
     };
     inner.alone(id, || {
-        accept(inner, header.vault, &key, checkpoint)?;
+        accept(inner, info, &key, checkpoint)?;
         for path in files.all().iter().skip(1) {
             open::remove(path)?;
         }

@@ -1,6 +1,6 @@
 //! What is kept in order of arrival: changes, the audit chain, streams and letters; and the census.
 
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use yore_domain::audit::{Checkpoint, Entry};
 use yore_domain::change::Change;
 use yore_domain::stream::{Frame, Letter, Stream};
@@ -73,10 +73,14 @@ pub(super) fn checkpoint(view: &View<'_>) -> rusqlite::Result<Option<Checkpoint>
 }
 
 pub(super) fn census(view: &View<'_>) -> rusqlite::Result<Census> {
-    let mut census = view
-        .conn
-        .prepare_cached(
-            "SELECT (SELECT count(*) FROM memory WHERE status <= 1),
+    let unembedded = view.vault.indexes.read().unembedded() as u64;
+    Ok(Census { unembedded, ..counts(view.conn)? })
+}
+
+/// What the tables of a vault hold.
+pub(crate) fn counts(conn: &Connection) -> rusqlite::Result<Census> {
+    conn.prepare_cached(
+        "SELECT (SELECT count(*) FROM memory WHERE status <= 1),
                 (SELECT count(*) FROM version),
                 (SELECT count(*) FROM conversation),
                 (SELECT count(*) FROM message),
@@ -84,21 +88,19 @@ pub(super) fn census(view: &View<'_>) -> rusqlite::Result<Census> {
                 (SELECT count(*) FROM hold WHERE state = 0),
                 (SELECT page_count FROM pragma_page_count)
                     * (SELECT page_size FROM pragma_page_size)",
-        )?
-        .query_one([], |row| {
-            Ok(Census {
-                memories: row.get(0)?,
-                versions: row.get(1)?,
-                conversations: row.get(2)?,
-                messages: row.get(3)?,
-                blobs: row.get(4)?,
-                pending: row.get(5)?,
-                bytes: row.get(6)?,
-                unembedded: 0,
-            })
-        })?;
-    census.unembedded = view.vault.indexes.read().unembedded() as u64;
-    Ok(census)
+    )?
+    .query_one([], |row| {
+        Ok(Census {
+            memories: row.get(0)?,
+            versions: row.get(1)?,
+            conversations: row.get(2)?,
+            messages: row.get(3)?,
+            blobs: row.get(4)?,
+            pending: row.get(5)?,
+            bytes: row.get(6)?,
+            unembedded: 0,
+        })
+    })
 }
 
 pub(super) fn stream(view: &View<'_>, sender: &str, id: &str) -> rusqlite::Result<Option<Stream>> {

@@ -11,6 +11,7 @@ use yore_domain::{ConversationId, Error, Result, Timestamp};
 
 use super::attachment::is_picture;
 use super::{position, written};
+use crate::branches::Branches;
 use crate::draw;
 use crate::form::query;
 use crate::markdown;
@@ -21,6 +22,8 @@ use crate::visit::{Shell, Visit};
 
 const ROWS: usize = 40;
 const MESSAGES: usize = 60;
+/// How long a conversation may be whose branches are followed.
+const THREAD: u64 = 4000;
 /// How much of what was said before is shown with a message that was looked for.
 const AROUND: u64 = 4;
 /// How many characters of one message a page shows.
@@ -84,7 +87,19 @@ struct Turn {
     folded: bool,
     /// Whether it lies on a branch that was left.
     left: bool,
+    /// Whether it is folded for that.
+    folded_as_left: bool,
+    /// What else was said in its place.
+    others: Option<Others>,
     files: Vec<File>,
+}
+
+/// Which of several messages in one place this is, and where those beside it are.
+struct Others {
+    at: usize,
+    of: usize,
+    before: Option<String>,
+    after: Option<String>,
 }
 
 /// Something that is attached to a message.
@@ -160,10 +175,13 @@ pub(crate) async fn read(Path(id): Path<String>, visit: Visit) -> Page {
     let id: ConversationId = id.parse().map_err(|_| Error::NotFound)?;
     let (engine, call) = (visit.engine(), &visit.call);
     let (conversation, count) = engine.conversation(call, id).await?;
-    let from = begin(&visit, id, count).await?;
-    let messages = engine.messages(call, id, from, MESSAGES).await?;
-    let next = from + messages.len() as u64;
-    let page = |from: u64| format!("/app/conversations/{id}?from={from}");
+    // Beyond that, what was left is folded in its place.
+    let all = if count <= THREAD { all(&visit, id, count).await? } else { Vec::new() };
+    let branches = Branches::of(&all).filter(|branches| !branches.path(None).is_empty());
+    let Read { turns, before, after } = match branches {
+        Some(branches) => along(&visit, id, &all, &branches)?,
+        None => in_order(&visit, id, count).await?,
+    };
     Ok(shown(&ReadPage {
         shell: visit.shell("conversations"),
         title: title(&conversation),
@@ -172,11 +190,101 @@ pub(crate) async fn read(Path(id): Path<String>, visit: Visit) -> Page {
         created: conversation.created,
         summary: conversation.summary.unwrap_or_default(),
         tags: conversation.tags,
-        turns: messages.into_iter().zip(from..).map(turn).collect(),
+        turns,
         count: grouped(count),
+        before,
+        after,
+    }))
+}
+
+/// A page of a conversation, and where its neighbours are.
+struct Read {
+    turns: Vec<Turn>,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+async fn all(visit: &Visit, id: ConversationId, count: u64) -> Result<Vec<Message>> {
+    let mut all = Vec::new();
+    while (all.len() as u64) < count {
+        let some = visit.engine().messages(&visit.call, id, all.len() as u64, 1000).await?;
+        if some.is_empty() {
+            break;
+        }
+        all.extend(some);
+    }
+    Ok(all)
+}
+
+/// Everything as it was stored, what was left folded.
+async fn in_order(visit: &Visit, id: ConversationId, count: u64) -> Result<Read> {
+    let from = begin(visit, id, count).await?;
+    let messages = visit.engine().messages(&visit.call, id, from, MESSAGES).await?;
+    let next = from + messages.len() as u64;
+    let page = |from: u64| format!("/app/conversations/{id}?from={from}");
+    Ok(Read {
+        turns: messages.iter().zip(from..).map(turn).collect(),
         before: (from > 0).then(|| page(from.saturating_sub(MESSAGES as u64))),
         after: (next < count).then(|| page(next)),
-    }))
+    })
+}
+
+/// One path through a conversation that has several.
+fn along(
+    visit: &Visit,
+    id: ConversationId,
+    all: &[Message],
+    branches: &Branches<'_>,
+) -> Result<Read> {
+    let number = |name: &str| visit.query.get(name).and_then(|text| text.parse::<usize>().ok());
+    let named = |id: &str| all.iter().position(|message| message.id.to_string() == id);
+    let sought = match visit.query.get("message").or(visit.query.get("branch")) {
+        Some(message) => Some(named(message).ok_or(Error::NotFound)?),
+        None => number("at").filter(|at| *at < all.len()),
+    };
+    let path = branches.path(sought);
+    let branch = sought.map(|place| all[place].id.to_string()).unwrap_or_default();
+    let page = |from: usize| {
+        let from = from.to_string();
+        format!("/app/conversations/{id}?{}", query(&[("branch", &branch), ("from", &from)]))
+    };
+    let from = match number("from") {
+        Some(from) => from.min(path.len().saturating_sub(1)),
+        None => {
+            let place = path.iter().position(|place| Some(*place) == sought).unwrap_or(0);
+            place - place % MESSAGES
+        }
+    };
+    let turns = path.iter().skip(from).take(MESSAGES).map(|place| {
+        let turn = turn((&all[*place], *place as u64));
+        Turn { others: others(id, all, branches, *place), folded_as_left: false, ..turn }
+    });
+    Ok(Read {
+        turns: turns.collect(),
+        before: (from > 0).then(|| page(from.saturating_sub(MESSAGES))),
+        after: (from + MESSAGES < path.len()).then(|| page(from + MESSAGES)),
+    })
+}
+
+/// What else was said in the place of a message.
+fn others(
+    id: ConversationId,
+    all: &[Message],
+    branches: &Branches<'_>,
+    place: usize,
+) -> Option<Others> {
+    let some = branches.instead(place);
+    let at = some.iter().position(|one| *one == place)?;
+    let to = |place: &usize| {
+        let branch = all[*place].id;
+        format!("/app/conversations/{id}?branch={branch}#m{place}")
+    };
+    (some.len() > 1).then(|| Others {
+        at: at + 1,
+        of: some.len(),
+        before: at.checked_sub(1).and_then(|at| some.get(at)).map(to),
+        after: some.get(at + 1).map(to),
+    })
 }
 
 /// Where a page begins: where it says, or shortly before a message that was looked for.
@@ -209,7 +317,7 @@ async fn place_of(visit: &Visit, id: ConversationId, message: &str, count: u64) 
     Err(Error::NotFound)
 }
 
-fn turn((message, position): (Message, u64)) -> Turn {
+fn turn((message, position): (&Message, u64)) -> Turn {
     let (speaker, class) = match message.role {
         Role::User => ("You", "user"),
         Role::Assistant => ("Assistant", "assistant"),
@@ -221,13 +329,15 @@ fn turn((message, position): (Message, u64)) -> Turn {
         position,
         speaker,
         class,
-        model: message.model.unwrap_or_default(),
+        model: message.model.clone().unwrap_or_default(),
         at: message.at,
         html: markdown::render(&shown),
         cut: shown.len() < message.text.len(),
         calls: calls(&message.content),
         folded: matches!(message.role, Role::Tool | Role::System),
         left: message.off_path,
+        folded_as_left: message.off_path,
+        others: None,
         files: message.attachments.iter().map(file).collect(),
     }
 }

@@ -19,7 +19,7 @@ use crate::desk::Desk;
 use crate::intake::{Order, Summary, plain_name};
 use crate::markup::{bytes, grouped};
 use crate::trouble::{Page, Trouble, foreign_form, shown};
-use crate::visit::{Shell, Visit};
+use crate::visit::{Posted, Shell, Visit};
 
 /// The field of the form that holds the file.
 const FILE: &str = "export";
@@ -55,6 +55,8 @@ struct JobPage {
     read: String,
     trouble: Option<String>,
     report: Option<Told>,
+    /// Whether what was only looked through can be brought in.
+    waits: bool,
 }
 
 /// What became of a file, in numbers.
@@ -125,8 +127,37 @@ pub(crate) async fn look(Path(id): Path<String>, visit: Visit) -> Page {
         found: grouped(progress.found),
         read: bytes(progress.read),
         trouble,
+        waits: visit.desk.intakes.waits(id),
         report: report.filter(|_| job.state == JobState::Completed).map(Told::from),
     }))
+}
+
+/// Brings in a file that was only looked through.
+pub(crate) async fn bring(Path(id): Path<String>, Posted { visit, .. }: Posted) -> Page {
+    let id: JobId = id.parse().map_err(|_| Error::NotFound)?;
+    let tried = visit.engine().work_named(&visit.call, Work::Import, id).await?;
+    if !visit.desk.intakes.waits(id) {
+        let gone = "the file is no longer here; send it again";
+        return Err(Error::conflict(gone).into());
+    }
+    let asked = json!({ "name": name(&tried) });
+    let job = visit.engine().begin_work(&visit.call, Work::Import, asked).await?;
+    match visit.desk.intakes.claim(id, job.id).map_err(Error::internal)? {
+        Some(order) => Ok(begun(&visit, job, order).await?),
+        None => Err(Error::conflict("the file was brought in already").into()),
+    }
+}
+
+/// Reads a file beside, and leads to where that is seen.
+async fn begun(visit: &Visit, job: Job, order: Order) -> Result<Response> {
+    let (engine, intakes) = (visit.engine().clone(), visit.desk.intakes.clone());
+    let place = format!("/app/import/{}", job.id);
+    let call = own_call(&engine, &visit.call).await?;
+    tokio::spawn(async move {
+        intakes.run(engine.clone(), call.clone(), job, order).await;
+        login::give_back(&engine, &call).await;
+    });
+    Ok(Redirect::to(&place).into_response())
 }
 
 impl From<Summary> for Told {
@@ -228,13 +259,7 @@ async fn receive(visit: &Visit, parts: &Parts, body: axum::body::Body) -> Result
         dry_run: fields.get("dry_run").is_some(),
         draws: fields.get("propose").is_some(),
     };
-    let place = format!("/app/import/{}", job.id);
-    let call = own_call(&engine, &visit.call).await?;
-    tokio::spawn(async move {
-        intakes.run(engine.clone(), call.clone(), job, order).await;
-        login::give_back(&engine, &call).await;
-    });
-    Ok(Redirect::to(&place).into_response())
+    begun(visit, job, order).await
 }
 
 /// A call with a token of its own, so that an import goes on when its owner signs out.

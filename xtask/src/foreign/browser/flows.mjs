@@ -301,6 +301,36 @@ await check("a_conversation_is_read", async () => {
   await judged("statistics");
 });
 
+await check("branches_are_switched", async () => {
+  const said = (role, text, parent, off_path = false) => ({
+    id: crypto.randomUUID(), role, content: text, text, at: Date.now() * 1000, off_path,
+    ...(parent ? { parent: parent.id } : {}),
+  });
+  const now = Date.now() * 1000;
+  const question = said("user", "Which soup shall it be?");
+  const [lentils, leek] = [said("assistant", "Lentils.", question), said("assistant", "Leek.", question, true)];
+  const messages = [question, lentils, said("user", "With cumin?", lentils), leek, said("user", "With cream?", leek, true)];
+  const reply = await fetch(`${base}/api/v1/converse`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${yore("token", "owner")}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      conversation: { id: crypto.randomUUID(), title: "Two soups", platform: "chatgpt", created: now, updated: now },
+      messages,
+    }),
+  });
+  demand(reply.status === 200, `${reply.status} ${await reply.text()}`);
+  await page.goto(`${base}/app/conversations`);
+  await page.getByRole("link", { name: "Two soups" }).click();
+  await page.getByText("With cumin?").waitFor();
+  demand(await page.getByText("With cream?").count() === 0, "one branch at a time");
+  await page.getByRole("link", { name: "Next branch" }).click();
+  await page.getByText("With cream?").waitFor();
+  demand(await page.getByText("With cumin?").count() === 0, "one branch at a time");
+  await judged("branches");
+  await page.getByRole("link", { name: "Branch before" }).click();
+  await page.getByText("With cumin?").waitFor();
+});
+
 await check("an_export_is_dropped_and_read", async () => {
   const said = (id, parent, children, role, text) => ({ id, parent, children, message: {
     id, author: { role }, create_time: 1700000000, content: { content_type: "text", parts: [text] },
@@ -339,6 +369,50 @@ await check("a_copy_is_made_and_downloaded", async () => {
   await page.getByRole("link", { name: "Download" }).click();
   const file = await (await coming).path();
   demand(readFileSync(file).length > 4096, "the copy has bytes");
+});
+
+await check("the_schedule_of_copies_is_changed", async () => {
+  await page.goto(`${base}/app/backup`);
+  await page.getByLabel("How often").selectOption("weekly");
+  await page.getByLabel("How many are kept").fill("3");
+  await page.getByRole("button", { name: "Save the schedule" }).click();
+  await page.getByText("A copy is made weekly; 3 are kept.").waitFor();
+});
+
+await check("an_archive_is_taken_away_and_restored_after_a_preview", async () => {
+  await page.goto(`${base}/app/backup`);
+  await page.getByLabel("Password, if it shall have one").fill("between us");
+  await page.getByLabel("The same password again").fill("between us");
+  const coming = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download the archive" }).click();
+  const archive = await coming;
+  demand(archive.suggestedFilename().endsWith(".omp.zip.enc"), archive.suggestedFilename());
+  await page.goto(`${base}/app/import`);
+  await page.locator("#export").setInputFiles({
+    name: "all.omp.zip.enc", mimeType: "application/octet-stream", buffer: readFileSync(await archive.path()),
+  });
+  await page.getByText("The archive has a password").click();
+  await page.getByLabel("Password", { exact: true }).fill("between us");
+  await page.getByLabel("Only say what would come in").check();
+  await page.getByRole("button", { name: "Import", exact: true }).click();
+  await page.getByText("Nothing was changed. This would come in:").waitFor();
+  await judged("archive-preview");
+  await page.getByRole("button", { name: "Bring it in" }).click();
+  await page.getByText("Done.").waitFor();
+  await page.getByText("known already").waitFor();
+});
+
+await check("a_vault_goes_back_to_a_copy", async () => {
+  yore("remember", "This came after the copy");
+  await page.goto(`${base}/app/backup`);
+  await page.getByRole("link", { name: "Go back to it" }).first().click();
+  await page.getByRole("heading", { name: /Back to the copy of/ }).waitFor();
+  await judged("restore");
+  await page.getByLabel("I mean it").check();
+  await page.getByRole("button", { name: "Go back to this copy" }).click();
+  await page.getByText("The vault is back at that copy.").waitFor();
+  demand(!yore("list").includes("This came after the copy"), "what came after the copy is gone");
+  demand(yore("list").includes("peanuts"), "what was in the copy is there");
 });
 
 await check("everything_is_checked", async () => {
