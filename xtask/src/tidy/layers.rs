@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("canon", &[]),
     ("kernels", &[]),
+    ("text", &[]),
     ("policy", &["domain", "canon"]),
     ("rank", &["domain"]),
     ("embed", &["kernels"]),
@@ -21,7 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("store-postgres", &["domain", "canon", "kernels", "policy", "rank", "index", "store"]),
     // Where tests find a store of either kind; no program links it.
     ("scratch", &["canon", "store", "store-sqlite", "store-postgres"]),
-    ("engine", &["domain", "canon", "policy", "rank", "embed", "store"]),
+    ("engine", &["domain", "canon", "text", "policy", "rank", "embed", "store"]),
     ("router", &["domain", "canon", "rank", "engine"]),
     ("archive", &["domain", "canon", "engine"]),
     ("client", &["domain", "canon", "engine"]),
