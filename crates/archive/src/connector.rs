@@ -43,9 +43,32 @@ impl Sample<'_> {
     }
 }
 
+/// Somebody who knows what was read before.
+pub struct Known<'a> {
+    /// Goes into what pieces are told by. What is known to one who asks otherwise is not known.
+    pub salt: &'a str,
+    /// Says of pieces, by their prints, whether exactly they came in before; at most
+    /// [`ASKED`] at once.
+    pub ask: &'a mut dyn FnMut(&[String]) -> Result<Vec<bool>>,
+}
+
+impl std::fmt::Debug for Known<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Known").field("salt", &self.salt).finish_non_exhaustive()
+    }
+}
+
+/// Pieces that are asked about at once, unless they are large.
+pub const ASKED: usize = 64;
+/// Bytes of pieces that are held to be asked about.
+const ASKED_BYTES: usize = 2 << 20;
+
 /// Takes what connectors read, and counts it.
 pub struct Sink<'a> {
     take: &'a mut dyn FnMut(Item) -> Result<()>,
+    known: Option<Known<'a>>,
+    /// The piece at hand, until something says that it does not stand for itself.
+    print: Option<String>,
     report: Report,
     used: std::collections::HashSet<String>,
 }
@@ -59,11 +82,19 @@ impl std::fmt::Debug for Sink<'_> {
 impl<'a> Sink<'a> {
     /// Hands everything to `take`, which may end the reading with [`Error::Stopped`].
     pub fn new(take: &'a mut dyn FnMut(Item) -> Result<()>) -> Self {
-        Self { take, report: Report::default(), used: std::collections::HashSet::new() }
+        Self {
+            take,
+            known: None,
+            print: None,
+            report: Report::default(),
+            used: std::collections::HashSet::new(),
+        }
     }
 
     /// Takes a conversation.
-    pub fn talk(&mut self, path: &str, talk: Talk) -> Result<()> {
+    pub fn talk(&mut self, path: &str, mut talk: Talk) -> Result<()> {
+        let attached = talk.messages.iter().any(|message| !message.attachments.is_empty());
+        talk.print = self.print.take().filter(|_| !attached && talk.blobs.is_empty());
         let valid =
             talk.head.validate().and_then(|()| talk.messages.iter().try_for_each(|m| m.validate()));
         match valid {
@@ -74,6 +105,7 @@ impl<'a> Sink<'a> {
 
     /// Takes a memory.
     pub fn note(&mut self, path: &str, note: Note) -> Result<()> {
+        self.print = None;
         match note.draft.validate() {
             Ok(()) => self.give(Item::Memory(Box::new(note))),
             Err(error) => self.skip(path, Some(note.id.to_string()), error.to_string()),
@@ -109,6 +141,14 @@ impl<'a> Sink<'a> {
         self.used.insert(file.path().to_owned());
     }
 
+    /// Which of some pieces are known.
+    fn knows(&mut self, prints: &[String]) -> Result<Vec<bool>> {
+        match &mut self.known {
+            Some(known) => (known.ask)(prints),
+            None => Ok(vec![false; prints.len()]),
+        }
+    }
+
     fn give(&mut self, item: Item) -> Result<()> {
         self.report.count(&item);
         (self.take)(item)
@@ -117,7 +157,21 @@ impl<'a> Sink<'a> {
 
 /// Reads everything in a source, one conversation at a time, and counts what was read.
 pub fn read(source: &Source, take: &mut dyn FnMut(Item) -> Result<()>) -> Result<Report> {
+    read_all(source, Sink::new(take))
+}
+
+/// Reads what is not known. What is known is counted.
+pub fn read_unknown<'a>(
+    source: &Source,
+    known: Known<'a>,
+    take: &'a mut dyn FnMut(Item) -> Result<()>,
+) -> Result<Report> {
     let mut sink = Sink::new(take);
+    sink.known = Some(known);
+    read_all(source, sink)
+}
+
+fn read_all(source: &Source, mut sink: Sink<'_>) -> Result<Report> {
     for skip in source.skipped() {
         sink.give(Item::Skipped(skip.clone()))?;
     }
@@ -169,10 +223,42 @@ fn best(file: &File, head: &[u8], known: &[Box<dyn Connector>]) -> Option<usize>
     (score > 0).then_some(connector)
 }
 
+/// What a piece of an export follows from besides itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around<'a> {
+    pub(crate) platform: &'static str,
+    /// What lies beside and says something of every piece.
+    pub(crate) beside: &'a [u8],
+}
+
+impl Around<'_> {
+    /// Tells a piece from others. What another version of this reader made of it does not count.
+    fn print(&self, salt: &str, text: &[u8]) -> String {
+        let mut hasher = yore_canon::hash::Blake3::hasher();
+        for part in [env!("CARGO_PKG_VERSION"), self.platform, salt] {
+            hasher.update(part).update([0]);
+        }
+        hasher.update((self.beside.len() as u64).to_le_bytes()).update(self.beside);
+        format!("piece:{}", hasher.update(text).finish().to_hex())
+    }
+}
+
 /// Reads the parts of a large document and parses each by itself.
 pub(crate) fn each_piece(
     source: &Source,
     file: &File,
+    sink: &mut Sink<'_>,
+    take: impl FnMut(&mut Sink<'_>, Option<&str>, serde_json::Value, bool) -> Result<()>,
+) -> Result<()> {
+    each_unknown_piece(source, file, None, sink, take)
+}
+
+/// The same for parts of which each is one conversation that follows from it and what is around:
+/// what is known is not parsed.
+pub(crate) fn each_unknown_piece(
+    source: &Source,
+    file: &File,
+    around: Option<Around<'_>>,
     sink: &mut Sink<'_>,
     mut take: impl FnMut(&mut Sink<'_>, Option<&str>, serde_json::Value, bool) -> Result<()>,
 ) -> Result<()> {
@@ -180,31 +266,79 @@ pub(crate) fn each_piece(
         Ok(reader) => reader,
         Err(error) => return sink.pass(file.path(), None, Err(error)),
     };
+    let around = around.zip(sink.known.as_ref().map(|known| known.salt.to_owned()));
     let mut pieces = crate::scan::Pieces::new(reader, source.limits().piece);
     loop {
-        let piece = match pieces.take() {
-            Ok(Some(piece)) => piece,
-            Ok(None) => return Ok(()),
-            Err(error) => return sink.skip(file.path(), None, format!("cannot be read: {error}")),
-        };
-        let name = match &piece.key {
-            Some(key) => format!("{} {}", key, piece.index + 1),
-            None => format!("part {}", piece.index + 1),
-        };
-        let parsed = match &piece.text {
-            Ok(text) => crate::json::parse(text),
-            Err(crate::scan::Broken::TooLarge) => {
-                Err(Error::too_large(&name, format!("{} bytes", source.limits().piece)))
+        let (mut group, mut bytes, mut end) = (Vec::new(), 0, None);
+        while end.is_none() && group.len() < ASKED && bytes < ASKED_BYTES {
+            match pieces.take() {
+                Ok(Some(piece)) => {
+                    bytes += piece.text.as_ref().map_or(0, Vec::len);
+                    group.push(piece);
+                }
+                Ok(None) => end = Some(Ok(())),
+                Err(error) => end = Some(Err(error)),
             }
-            Err(crate::scan::Broken::CutOff) => Err(Error::form("the file ends inside it")),
+            if around.is_none() {
+                break;
+            }
+        }
+        let prints: Vec<String> = match &around {
+            Some((around, salt)) => {
+                let print = |text| around.print(salt, text);
+                group
+                    .iter()
+                    .map(|piece| piece.text.as_deref().map_or(String::new(), print))
+                    .collect()
+            }
+            None => vec![String::new(); group.len()],
         };
-        drop(piece.text);
-        let done = match parsed {
-            Ok((value, mended)) => take(sink, piece.key.as_deref(), value, mended),
-            Err(error) => Err(error),
-        };
-        sink.pass(file.path(), Some(name), done)?;
+        let known = if around.is_some() { sink.knows(&prints)? } else { Vec::new() };
+        for (at, (piece, print)) in group.into_iter().zip(prints).enumerate() {
+            if let Some((around, _)) = &around
+                && known.get(at).copied().unwrap_or(false)
+            {
+                sink.report.pass_over(around.platform);
+                continue;
+            }
+            sink.print = (!print.is_empty()).then_some(print);
+            one_piece(source, file, sink, piece, &mut take)?;
+            sink.print = None;
+        }
+        match end {
+            None => {}
+            Some(Ok(())) => return Ok(()),
+            Some(Err(error)) => {
+                return sink.skip(file.path(), None, format!("cannot be read: {error}"));
+            }
+        }
     }
+}
+
+fn one_piece(
+    source: &Source,
+    file: &File,
+    sink: &mut Sink<'_>,
+    piece: crate::scan::Piece,
+    take: &mut impl FnMut(&mut Sink<'_>, Option<&str>, serde_json::Value, bool) -> Result<()>,
+) -> Result<()> {
+    let name = match &piece.key {
+        Some(key) => format!("{} {}", key, piece.index + 1),
+        None => format!("part {}", piece.index + 1),
+    };
+    let parsed = match &piece.text {
+        Ok(text) => crate::json::parse(text),
+        Err(crate::scan::Broken::TooLarge) => {
+            Err(Error::too_large(&name, format!("{} bytes", source.limits().piece)))
+        }
+        Err(crate::scan::Broken::CutOff) => Err(Error::form("the file ends inside it")),
+    };
+    drop(piece.text);
+    let done = match parsed {
+        Ok((value, mended)) => take(sink, piece.key.as_deref(), value, mended),
+        Err(error) => Err(error),
+    };
+    sink.pass(file.path(), Some(name), done)
 }
 
 /// Reads a file of one JSON value a line. A line that cannot be parsed is `None`.

@@ -32,6 +32,9 @@ pub struct Talk {
     pub messages: Vec<Message>,
     /// The bytes that the messages' attachments name.
     pub blobs: Vec<Blob>,
+    /// Tells the piece of an export that it was read from, when nothing else says anything of it:
+    /// who knows it need not read that piece again.
+    pub print: Option<String>,
 }
 
 /// A memory that was read.
@@ -123,6 +126,8 @@ pub struct Report {
     pub platforms: BTreeMap<String, u64>,
     /// Conversations.
     pub conversations: u64,
+    /// Those of them that were known already, exactly as they are, and so not read.
+    pub known: u64,
     /// Conversations without a message.
     pub empty: u64,
     /// Messages on active paths.
@@ -142,6 +147,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// Counts a conversation that was known.
+    pub(crate) fn pass_over(&mut self, platform: &str) {
+        self.conversations += 1;
+        self.known += 1;
+        *self.platforms.entry(platform.to_owned()).or_default() += 1;
+    }
+
     /// Counts an item.
     pub fn count(&mut self, item: &Item) {
         match item {

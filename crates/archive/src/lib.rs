@@ -31,11 +31,13 @@ mod sqlite;
 mod thread;
 mod time;
 mod tree;
+mod wrap;
 
-pub use connector::{Connector, Sink, read};
+pub use connector::{Connector, Known, Sink, read, read_unknown};
 pub use error::{Error, Result};
 pub use item::{Blob, Item, Note, Report, Skip, Standing, Talk};
 pub use limits::Limits;
 pub use propose::proposals;
 pub use scan::{Piece, Pieces};
 pub use source::{File, Source};
+pub use wrap::Wrapped;

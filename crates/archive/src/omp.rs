@@ -19,7 +19,7 @@ use yore_domain::BlobHash;
 use crate::sniff;
 
 pub use checksum::{Method, Sums};
-pub use cipher::{Sealed, Sealer, seal};
+pub use cipher::{Sealed, Sealer, put_aside, seal};
 pub use manifest::{Counts, Manifest, Range};
 pub use memory::{history_json, memory_from, memory_json};
 pub use protect::PROTECTED;

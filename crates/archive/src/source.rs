@@ -53,28 +53,65 @@ pub struct File {
 enum Place {
     Disk(PathBuf),
     Zip(Arc<Archive>, Entry),
+    /// Encrypted on disk under a key that only this process has.
+    Aside(Shared),
 }
 
 impl Source {
     /// Opens everything that was named. What is not safe to open is listed in
     /// [`skipped`](Self::skipped); only a path that is not there fails.
     pub fn open(paths: &[PathBuf], limits: Limits) -> Result<Self> {
-        let mut source = Self {
+        let mut source = Self::empty(limits);
+        for path in paths {
+            source.add(path)?;
+        }
+        Ok(source.listed())
+    }
+
+    /// Opens a zip that lies encrypted on disk, and is decrypted as it is read. An archive of
+    /// this program's own is no export.
+    pub fn sealed(path: &Path, password: &str, label: &str, limits: Limits) -> Result<Self> {
+        let shared = Shared::sealed(Sealed::open(path, password, None)?);
+        if zipped::is_archive(&shared) {
+            return Err(Error::form("an archive is restored, not imported"));
+        }
+        let mut source = Self::empty(limits);
+        source.add_zip(label, shared, 0);
+        Ok(source.listed())
+    }
+
+    /// Opens one file that [`put_aside`](crate::omp::put_aside) wrote, as if it had this name. Its
+    /// clear text never touches a disk.
+    pub fn open_put_aside(path: &Path, key: &[u8; 32], name: &str, limits: Limits) -> Result<Self> {
+        let mut source = Self::empty(limits);
+        let sealed = Sealed::open_put_aside(path, key)?;
+        let length = sealed.length();
+        let shared = Shared::sealed(sealed);
+        if shared.is_zip() && !zipped::is_archive(&shared) {
+            source.add_zip(name, shared, 0);
+        } else {
+            source.push(name.to_owned(), length, None, true, Place::Aside(shared));
+        }
+        Ok(source.listed())
+    }
+
+    fn empty(limits: Limits) -> Self {
+        Self {
             files: Vec::new(),
             names: HashMap::new(),
             skipped: Vec::new(),
             limits,
             read: Arc::default(),
             password: None,
-        };
-        for path in paths {
-            source.add(path)?;
         }
-        source.files.sort_by_cached_key(|file| natural(&file.path));
-        for (index, file) in source.files.iter().enumerate() {
-            source.names.entry(file.name().to_owned()).or_default().push(index);
+    }
+
+    fn listed(mut self) -> Self {
+        self.files.sort_by_cached_key(|file| natural(&file.path));
+        for (index, file) in self.files.iter().enumerate() {
+            self.names.entry(file.name().to_owned()).or_default().push(index);
         }
-        Ok(source)
+        self
     }
 
     /// Returns its files, sorted so that `part-2` comes before `part-10`.
@@ -291,7 +328,16 @@ impl File {
     pub(crate) fn on_disk(&self) -> Option<&Path> {
         match &self.place {
             Place::Disk(path) => Some(path),
-            Place::Zip(..) => None,
+            Place::Zip(..) | Place::Aside(_) => None,
+        }
+    }
+
+    /// Returns its bytes to be read at any place; `most` bounds what is held in memory for it.
+    pub(crate) fn shared(&self, most: u64) -> Result<Shared> {
+        match &self.place {
+            Place::Disk(path) => Shared::open(path).map_err(Error::io(self.path())),
+            Place::Zip(..) => Ok(Shared::memory(self.bytes(most)?)),
+            Place::Aside(shared) => Ok(shared.at(0)),
         }
     }
 
@@ -301,6 +347,7 @@ impl File {
         let plain: Box<dyn Read + Send> = match &self.place {
             Place::Disk(path) => Box::new(std::fs::File::open(path).map_err(shown())?),
             Place::Zip(archive, entry) => archive.reader(entry),
+            Place::Aside(shared) => Box::new(shared.at(0)),
         };
         let counted = Counted { inner: plain, read: Arc::clone(&self.read) };
         let buffered = BufReader::with_capacity(64 << 10, counted);

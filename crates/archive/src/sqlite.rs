@@ -63,15 +63,24 @@ pub(crate) fn json(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Reads the rows of a table as objects, whatever columns it has.
+/// Reads the rows of a table as objects, whatever columns it has. `rest` is what follows the
+/// table's name: which rows, and in which order.
 pub(crate) fn each_row(
     connection: &Connection,
-    sql: &str,
+    table: &str,
+    rest: &str,
     parameters: impl rusqlite::Params,
     mut take: impl FnMut(crate::json::Object) -> Result<()>,
 ) -> Result<()> {
-    let mut statement = connection.prepare(sql)?;
-    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    // The names are read as values: asking a statement for them panics where one is not UTF-8.
+    let names = columns(connection, table)?;
+    if names.is_empty() {
+        return Err(Error::form(format!("there is no table {table}")));
+    }
+    let quoted: Vec<String> =
+        names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
+    let sql = format!("SELECT {} FROM {table} {rest}", quoted.join(", "));
+    let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query(parameters)?;
     while let Some(row) = rows.next()? {
         let mut object = crate::json::Object::new();

@@ -293,7 +293,7 @@ impl Thread {
             language: None,
             foreign,
         };
-        Talk { head, messages, blobs: self.blobs }
+        Talk { head, messages, blobs: self.blobs, print: None }
     }
 
     /// Returns the id the conversation will have.

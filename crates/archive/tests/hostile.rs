@@ -38,7 +38,7 @@ fn chat(id: u8, said: &str) -> String {
 
 #[test]
 fn one_bad_conversation_is_named_and_the_others_are_read() {
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let export = format!(
         "[{},{{\"uuid\":1,\"chat_messages\":[]}},{},{{bad json}},{},7,{}]",
         chat(1, "\"one\""),
@@ -169,6 +169,25 @@ fn what_nobody_knows_is_named_when_it_was_asked_for() {
 }
 
 /// Every file of the samples, small enough to be changed many times.
+#[test]
+fn a_database_whose_columns_have_no_readable_names_is_named_and_passed_over() {
+    let (_folder, path) = written("webui.db", b"");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE chat (id TEXT, user_id TEXT, title TEXT, chat JSON, zzzz TEXT);
+             INSERT INTO chat VALUES ('1', 'u', 't', '{}', NULL);",
+        )
+        .unwrap();
+    drop(database);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let place = bytes.windows(4).position(|four| four == b"zzzz").unwrap();
+    bytes[place] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let report = count(&[path], Limits::default());
+    assert_eq!((report.conversations, report.skipped.len()), (0, 1), "{report:?}");
+}
+
 fn all_samples() -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {

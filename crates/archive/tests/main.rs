@@ -3,6 +3,7 @@
 
 mod given;
 mod hostile;
+mod known;
 mod others;
 mod rebuilt;
 mod samples;

@@ -13,7 +13,7 @@ use yore_domain::provenance::MessageRef;
 
 use self::assets::Assets;
 use super::memories::{Found, drawn_from};
-use crate::connector::{Connector, Sample, Sink, each_piece};
+use crate::connector::{Around, Connector, Sample, Sink, each_unknown_piece};
 use crate::json::{self, Look, Object};
 use crate::source::{File, Source};
 use crate::thread::{Leaf, Thread, Turn};
@@ -92,16 +92,22 @@ struct Beside {
     shares: HashMap<String, Vec<Value>>,
     shards: Vec<String>,
     assets: Assets,
+    /// A digest of all of it.
+    said: Vec<u8>,
 }
 
 impl Beside {
     fn read(source: &Source, sink: &mut Sink<'_>) -> Result<Self> {
         let mut beside = Self { assets: Assets::index(source), ..Self::default() };
+        let mut said = yore_canon::hash::Blake3::hasher();
         for name in BESIDE {
             for file in source.named(name) {
                 sink.used(file);
                 if name.ends_with(".json") {
-                    let read = source.document(file).and_then(|bytes| Ok(json::parse(&bytes)?.0));
+                    let read = source.document(file).and_then(|bytes| {
+                        said.update(name).update(&bytes);
+                        Ok(json::parse(&bytes)?.0)
+                    });
                     match read {
                         Ok(value) => beside.take(name, &value),
                         Err(error) => sink.pass(file.path(), None, Err(error))?,
@@ -109,6 +115,7 @@ impl Beside {
                 }
             }
         }
+        beside.said = said.finish().as_bytes().to_vec();
         Ok(beside)
     }
 
@@ -161,9 +168,15 @@ impl Reader {
     fn file(&mut self, source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
         let sample = file.sample().unwrap_or_default();
         if crate::shape::Shape::of(&sample).array {
-            return each_piece(source, file, sink, |sink, _, value, mended| {
-                self.conversation(source, file, sink, &value, mended)
-            });
+            let said = self.beside.said.clone();
+            let around = Around { platform: PLATFORM, beside: &said };
+            return each_unknown_piece(
+                source,
+                file,
+                Some(around),
+                sink,
+                |sink, _, value, mended| self.conversation(source, file, sink, &value, mended),
+            );
         }
         // One conversation by itself.
         let one = source.document(file).and_then(|bytes| json::parse(&bytes));

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use yore_domain::{ConversationId, Timestamp};
 
-use crate::connector::{Connector, Sample, Sink, each_piece};
+use crate::connector::{Around, Connector, Sample, Sink, each_unknown_piece};
 use crate::json::{self, Look, Object};
 use crate::source::{File, Source};
 use crate::thread::{Leaf, Thread, Turn};
@@ -51,7 +51,8 @@ impl Connector for Claude {
             if !shape.has(1, "chat_messages") {
                 others::read(source, file, sink)?;
             } else if shape.array {
-                each_piece(source, file, sink, |sink, _, value, mended| {
+                let around = Around { platform: PLATFORM, beside: &[] };
+                each_unknown_piece(source, file, Some(around), sink, |sink, _, value, mended| {
                     conversation(file, sink, &value, mended, &mut seen)
                 })?;
             } else {

@@ -52,7 +52,7 @@ impl Connector for Ollama {
 fn database(source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
     let connection = sqlite::open(source, file)?;
     sqlite::has(&sqlite::columns(&connection, "messages")?, "chat_id")?;
-    sqlite::each_row(&connection, "SELECT * FROM chats ORDER BY id", [], |row| {
+    sqlite::each_row(&connection, "chats", "ORDER BY id", [], |row| {
         let id = row.text("id").unwrap_or_default().to_owned();
         let done = chat(&connection, &id, &row)
             .and_then(|thread| sink.talk(file.path(), thread.finish(None)));
@@ -69,8 +69,7 @@ fn chat(connection: &Connection, id: &str, row: &Object) -> Result<Thread> {
     thread.created = row.get("created_at").and_then(time::any);
     let calls = beside(connection, "tool_calls", id)?;
     let mut files = attachments(connection, id)?;
-    let sql = "SELECT * FROM messages WHERE chat_id = ?1 ORDER BY id";
-    sqlite::each_row(connection, sql, [id], |row| {
+    sqlite::each_row(connection, "messages", "WHERE chat_id = ?1 ORDER BY id", [id], |row| {
         let key = row.get("id").map(Value::to_string).unwrap_or_default();
         let mut blocks = Vec::new();
         blocks.extend(row.filled("thinking").map(content::thinking));
@@ -117,11 +116,8 @@ fn beside(
     if sqlite::columns(connection, table)?.is_empty() {
         return Ok(found);
     }
-    let sql = format!(
-        "SELECT * FROM {table} WHERE message_id IN (SELECT id FROM messages WHERE chat_id = ?1) \
-         ORDER BY id"
-    );
-    sqlite::each_row(connection, &sql, [chat], |row| {
+    let of_chat = "WHERE message_id IN (SELECT id FROM messages WHERE chat_id = ?1) ORDER BY id";
+    sqlite::each_row(connection, table, of_chat, [chat], |row| {
         let message = row.get("message_id").map(Value::to_string).unwrap_or_default();
         found.entry(message).or_default().push(row);
         Ok(())

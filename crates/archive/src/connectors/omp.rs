@@ -2,7 +2,7 @@
 
 use crate::connector::{Connector, Sample, Sink};
 use crate::omp::{Reader, Sealed};
-use crate::source::{File, Shared, Source};
+use crate::source::{File, Source};
 use crate::{Error, Result};
 
 /// Reads archives.
@@ -48,9 +48,6 @@ fn one(source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
         let reader = Reader::open_sealed(path, password, tag.as_deref(), source.limits())?;
         return reader.read(sink);
     }
-    let bytes = match file.on_disk() {
-        Some(path) => Shared::open(path).map_err(Error::io(file.path()))?,
-        None => Shared::memory(file.bytes(source.limits().nested)?),
-    };
+    let bytes = file.shared(source.limits().nested)?;
     Reader::verify(file.path(), bytes, source.limits())?.read(sink)
 }

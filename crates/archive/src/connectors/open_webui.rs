@@ -56,7 +56,7 @@ impl Connector for OpenWebUi {
 
 fn database(source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
     let connection = sqlite::open(source, file)?;
-    sqlite::each_row(&connection, "SELECT * FROM chat ORDER BY id", [], |mut row| {
+    sqlite::each_row(&connection, "chat", "ORDER BY id", [], |mut row| {
         let id = row.text("id").map(str::to_owned);
         for name in ["chat", "meta"] {
             if let Some(text) = row.text(name).map(str::to_owned) {
@@ -72,7 +72,7 @@ fn database(source: &Source, file: &File, sink: &mut Sink<'_>) -> Result<()> {
     if sqlite::columns(&connection, "memory")?.is_empty() {
         return Ok(());
     }
-    sqlite::each_row(&connection, "SELECT * FROM memory ORDER BY id", [], |row| {
+    sqlite::each_row(&connection, "memory", "ORDER BY id", [], |row| {
         let (Some(id), Some(text)) = (row.filled("id"), row.filled("content")) else {
             return sink.skip(file.path(), Some("memory".into()), "it has no text");
         };

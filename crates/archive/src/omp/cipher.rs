@@ -24,6 +24,8 @@ const BLOCK: usize = 16;
 const ROUNDS: u32 = 600_000;
 /// Rounds that are tried: those, and what `openssl` does unless it is told otherwise.
 const TRIED: [u32; 2] = [ROUNDS, 10_000];
+/// Rounds for a key that nobody chose: it cannot be guessed, so one is enough.
+const ONCE: u32 = 1;
 
 /// Key, first vector and the key of the tag, from one derivation.
 struct Keys(Zeroizing<[u8; 80]>);
@@ -72,12 +74,22 @@ pub fn seal<W: Write>(inner: W, password: &str) -> Result<Sealer<W>> {
     let mut salt = [0; 8];
     getrandom::fill(&mut salt)
         .map_err(|error| Error::archive("password", format!("no random bytes: {error}")))?;
-    Sealer::new(inner, password, salt)
+    Sealer::new(inner, password, salt, ROUNDS)
+}
+
+/// Begins a file that is put aside for a while under a key of 32 random bytes, which only lives in
+/// memory. [`Source::open_put_aside`](crate::Source::open_put_aside) reads it.
+pub fn put_aside<W: Write>(inner: W, key: &[u8; 32]) -> Result<Sealer<W>> {
+    Sealer::new(inner, &spelled(key), [0; 8], ONCE)
+}
+
+fn spelled(key: &[u8; 32]) -> Zeroizing<String> {
+    Zeroizing::new(yore_canon::encode::hex(key))
 }
 
 impl<W: Write> Sealer<W> {
-    fn new(mut inner: W, password: &str, salt: [u8; 8]) -> Result<Self> {
-        let keys = Keys::derive(password, &salt, ROUNDS);
+    fn new(mut inner: W, password: &str, salt: [u8; 8], rounds: u32) -> Result<Self> {
+        let keys = Keys::derive(password, &salt, rounds);
         let mut tag = keys.tag();
         for part in [&MAGIC[..], &salt[..]] {
             inner.write_all(part).map_err(Error::io("archive"))?;
@@ -186,23 +198,44 @@ impl Sealed {
             let file = file.try_clone().map_err(Error::io(&shown))?;
             let mut sealed =
                 Self { file, cipher: keys.cipher(), vector: keys.vector(), length: size - HEADER };
-            if sealed.opens().map_err(Error::io(&shown))? {
+            if sealed.begins_like_a_zip().map_err(Error::io(&shown))?
+                && sealed.ends().map_err(Error::io(&shown))?
+            {
                 return Ok(sealed);
             }
         }
         Err(wrong())
     }
 
-    /// Whether the clear text begins like a zip and ends in a proper padding, which is cut off.
-    fn opens(&mut self) -> io::Result<bool> {
-        let mut last = [0; BLOCK];
+    /// Opens a file that was put aside.
+    pub(crate) fn open_put_aside(path: &Path, key: &[u8; 32]) -> Result<Self> {
+        let shown = || Error::io("a file that was put aside");
+        let file = File::open(path).map_err(shown())?;
+        let size = file.metadata().map_err(shown())?.len();
+        let whole = size >= HEADER + BLOCK as u64 && (size - HEADER).is_multiple_of(BLOCK as u64);
+        let keys = Keys::derive(&spelled(key), &[0; 8], ONCE);
+        let length = size.saturating_sub(HEADER);
+        let mut sealed = Self { file, cipher: keys.cipher(), vector: keys.vector(), length };
+        if !whole || !sealed.ends().map_err(shown())? {
+            return Err(Error::form("a file that was put aside is not whole"));
+        }
+        Ok(sealed)
+    }
+
+    fn begins_like_a_zip(&self) -> io::Result<bool> {
         let mut first = [0; BLOCK];
         self.read_at(&mut first, 0)?;
+        Ok(first.starts_with(b"PK"))
+    }
+
+    /// Whether the clear text ends in a proper padding, which is cut off.
+    fn ends(&mut self) -> io::Result<bool> {
+        let mut last = [0; BLOCK];
         self.read_at(&mut last, self.length - BLOCK as u64)?;
         let padding = last[BLOCK - 1];
         let proper = (1..=BLOCK).contains(&usize::from(padding))
             && last[BLOCK - usize::from(padding)..].iter().all(|byte| *byte == padding);
-        if !proper || !first.starts_with(b"PK") {
+        if !proper {
             return Ok(false);
         }
         self.length -= u64::from(padding);

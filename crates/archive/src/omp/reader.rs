@@ -146,7 +146,7 @@ impl Reader {
         for attachment in messages.iter_mut().flat_map(|message| &mut message.attachments) {
             attachment.blob = attachment.blob.filter(|hash| there.contains(hash));
         }
-        sink.talk(&entry.name, Talk { head, messages, blobs })
+        sink.talk(&entry.name, Talk { head, messages, blobs, print: None })
     }
 
     /// The name of an attachment is not trusted: its bytes are hashed.
