@@ -280,7 +280,7 @@ impl VerifyingKey {
         }
     }
 
-    fn from_point(sec1: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn from_point(sec1: &[u8]) -> Result<Self, Error> {
         p256::ecdsa::VerifyingKey::from_sec1_bytes(sec1)
             .map(|key| Self(Public::P256(key)))
             .map_err(|_| Error::PublicKey(Algorithm::P256))

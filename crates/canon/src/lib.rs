@@ -1,7 +1,7 @@
 //! Exact bytes and the keys that vouch for them.
 //!
 //! Strict JSON in, canonical JSON out (RFC 8785), hashes, text encodings, Ed25519 and
-//! P-256 keys, DIDs, compact JWS, sealed records, capability tokens and hash chains.
+//! P-256 keys, DIDs, compact JWS, sealed records, capability tokens, passkeys and hash chains.
 //!
 //! Everything here is a pure function of its arguments. The crate reads no clock, no file
 //! and no network, makes no randomness and decides no policy: it says whether a signature
@@ -13,6 +13,7 @@
 //! [`chain`] are built from those.
 
 pub mod captoken;
+mod cbor;
 pub mod chain;
 pub mod did;
 pub mod encode;
@@ -22,3 +23,4 @@ pub mod json;
 pub mod jws;
 pub mod key;
 pub mod seal;
+pub mod webauthn;
