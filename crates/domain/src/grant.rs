@@ -92,6 +92,19 @@ impl Verbs {
         Self(verbs.iter().fold(0, |set, verb| set | 1 << *verb as u16))
     }
 
+    /// Returns what the words of an OAuth scope stand for. Words that are not known allow nothing.
+    #[must_use]
+    pub fn of_scope(scope: &str) -> Self {
+        let verbs = scope.split_ascii_whitespace().flat_map(|word| match word {
+            "memory:read" => &[Verb::Read][..],
+            "memory:write" => &[Verb::Write, Verb::Derive],
+            "memory:export" => &[Verb::Export],
+            "memory:erase" => &[Verb::Erase],
+            _ => &[],
+        });
+        Self::of(&verbs.copied().collect::<Vec<_>>())
+    }
+
     /// Whether the verb is in the set.
     #[must_use]
     pub const fn has(self, verb: Verb) -> bool {
@@ -301,6 +314,17 @@ mod tests {
         let json = serde_json::to_string(&set).unwrap();
         assert_eq!(json, r#"["read","export"]"#);
         assert_eq!(serde_json::from_str::<Verbs>(&json).unwrap(), set);
+    }
+
+    #[test]
+    fn words_of_a_scope_stand_for_verbs_and_others_for_nothing() {
+        let write = [Verb::Read, Verb::Write, Verb::Derive];
+        assert_eq!(Verbs::of_scope("openid memory:write  memory:read"), Verbs::of(&write));
+        assert_eq!(Verbs::of_scope("memory:export"), Verbs::of(&[Verb::Export]));
+        assert_eq!(Verbs::of_scope("memory:erase"), Verbs::of(&[Verb::Erase]));
+        for nothing in ["", "memory", "memory:", "MEMORY:READ", "memory:grant", "read write"] {
+            assert_eq!(Verbs::of_scope(nothing), Verbs::NONE, "{nothing}");
+        }
     }
 
     #[test]

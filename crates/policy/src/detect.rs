@@ -32,6 +32,8 @@ const KEYS: [(&str, usize); 21] = [
     ("ya29.", 20),
     ("SG.", 30),
 ];
+/// No key with its beginning is shorter.
+const SHORTEST_KEY: usize = 20;
 /// Words before a password, in small letters.
 const PASSWORDS: [&str; 8] = [
     "password",
@@ -43,6 +45,8 @@ const PASSWORDS: [&str; 8] = [
     "api key",
     "secret key",
 ];
+/// Bytes before a sign that may be such a word.
+const BEFORE: usize = 64;
 /// Countries of accounts, and how long their numbers are.
 const ACCOUNTS: [(&str, usize); 36] = [
     ("AD", 24),
@@ -98,8 +102,10 @@ pub fn findings(text: &str) -> BTreeSet<Finding> {
         (Finding::Phone, has_phone),
         (Finding::NationalId, has_national_id),
     ];
+    // All but secrets have a digit or this sign.
+    let plain = !text.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@');
     for (finding, check) in checks {
-        if check(text) {
+        if !(plain && finding != Finding::Secret) && check(text) {
             found.insert(finding);
         }
     }
@@ -110,8 +116,17 @@ fn has_secret(text: &str) -> bool {
     if text.contains("PRIVATE KEY-----") && text.contains("-----BEGIN ") {
         return true;
     }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '/');
-    text.split(|c| !is_part(c)).any(|word| is_key(word) || is_signed_token(word))
+    let is_part = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/')
+    };
+    let mut from = 0;
+    let mut word = |to: usize| {
+        let word = text.get(from..to).filter(|word| word.len() >= SHORTEST_KEY);
+        from = to + 1;
+        word.is_some_and(|word| is_key(word) || is_signed_token(word))
+    };
+    text.bytes().enumerate().any(|(at, byte)| !is_part(&byte) && word(at))
+        || word(text.len())
         || has_password(text)
 }
 
@@ -127,25 +142,31 @@ fn is_key(word: &str) -> bool {
 
 /// A JWS: three parts, of which the first two are JSON.
 fn is_signed_token(word: &str) -> bool {
-    let parts: Vec<&str> = word.split('.').collect();
-    parts.len() == 3
-        && parts[..2].iter().all(|part| part.starts_with("eyJ") && part.len() >= 12)
-        && parts[2].len() >= 20
+    let mut parts = word.split('.');
+    let (Some(head), Some(claims), Some(signature), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    [head, claims].iter().all(|part| part.starts_with("eyJ") && part.len() >= 12)
+        && signature.len() >= 20
 }
 
 /// A word for a password, then a colon or an equals sign, then something that has digits.
 fn has_password(text: &str) -> bool {
-    let small = text.to_lowercase();
-    PASSWORDS.iter().any(|word| {
-        small.match_indices(word).any(|(at, _)| {
-            let rest = small[at + word.len()..].trim_start();
-            let Some(rest) = rest.strip_prefix([':', '=']) else { return false };
-            let said = rest.trim_start().trim_start_matches(['"', '\'', '`']);
-            let said = said.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
-            let said = said.into_iter().next().unwrap_or_default();
-            let digits = said.bytes().filter(u8::is_ascii_digit).count();
-            said.chars().count() >= 6 && digits > 0 && digits < said.len()
-        })
+    // Most texts have few of these signs: what stands before is looked at only there.
+    text.match_indices([':', '=']).any(|(at, _)| {
+        let before = text[..at].trim_end();
+        let near = before.ceil_char_boundary(before.len().saturating_sub(BEFORE));
+        let before = before[near..].to_lowercase();
+        if !PASSWORDS.iter().any(|word| before.ends_with(word)) {
+            return false;
+        }
+        let said = text[at + 1..].trim_start().trim_start_matches(['"', '\'', '`']);
+        let said = said.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
+        let said = said.into_iter().next().unwrap_or_default();
+        let digits = said.bytes().filter(u8::is_ascii_digit).count();
+        said.chars().count() >= 6 && digits > 0 && digits < said.len()
     })
 }
 
@@ -231,12 +252,20 @@ fn luhn(digits: &str) -> bool {
 
 fn has_account(text: &str) -> bool {
     let bytes = text.as_bytes();
-    ACCOUNTS.iter().any(|(country, length)| {
-        text.match_indices(country).any(|(at, _)| {
+    let countries = bytes
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase());
+    countries
+        .filter_map(|(at, pair)| {
+            let known = ACCOUNTS.iter().find(|(country, _)| country.as_bytes() == pair)?;
+            Some((at, known.1))
+        })
+        .any(|(at, length)| {
             let alone = !text[..at].ends_with(|c: char| c.is_alphanumeric());
-            let mut number = String::with_capacity(*length);
+            let mut number = String::with_capacity(length);
             let mut rest = bytes[at..].iter();
-            while number.len() < *length {
+            while number.len() < length {
                 match rest.next() {
                     Some(byte) if byte.is_ascii_digit() || byte.is_ascii_uppercase() => {
                         number.push(char::from(*byte));
@@ -248,7 +277,6 @@ fn has_account(text: &str) -> bool {
             let ended = !rest.next().is_some_and(|byte| byte.is_ascii_alphanumeric());
             alone && ended && mod_97(&number) == 1
         })
-    })
 }
 
 /// The check of ISO 13616: the first four go to the end, letters become numbers.

@@ -52,11 +52,30 @@ pub enum Presented {
         /// The grant as it stands now, if it is kept here.
         grant: Option<Box<Grant>>,
     },
+    /// What a passkey signed.
+    Passkey(Passkey),
     /// Something that could not be read as a credential at all.
     Unreadable {
         /// What was wrong, without repeating it.
         reason: &'static str,
     },
+}
+
+/// What was found out about something that a passkey signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passkey {
+    /// Whether it is one of the vault's.
+    pub known: bool,
+    /// Whether its key made the signature.
+    pub signature: bool,
+    /// Whether it answers the question that was asked, on a page of the server's own.
+    pub asked: bool,
+    /// Whether the authenticator answered the host for which the passkey was made.
+    pub here: bool,
+    /// Whether the authenticator made sure who was there.
+    pub verified: bool,
+    /// Whether it has signed more often than before, or does not count.
+    pub counted: bool,
 }
 
 /// Everything known about a caller.

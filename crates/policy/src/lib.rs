@@ -20,7 +20,7 @@ pub mod regulated;
 pub mod rules;
 pub mod talk;
 
-pub use evidence::{Evidence, Presented, Standing};
+pub use evidence::{Evidence, Passkey, Presented, Standing};
 pub use judge::{Facts, Unasked, Verdict, careful_labels, judge};
 pub use lens::{Lens, visible};
 pub use permit::{Need, Permit, authorise};

@@ -4,7 +4,7 @@ use yore_domain::audit::Actor;
 use yore_domain::grant::{Bearer, Grant, Verb, Verbs};
 use yore_domain::{Error, Result, Timestamp, VaultId};
 
-use crate::evidence::{Evidence, Presented, Standing};
+use crate::evidence::{Evidence, Passkey, Presented, Standing};
 
 /// A verified caller of one vault. Only [`verify`] and [`Principal::system`] make one.
 #[derive(Clone, Debug)]
@@ -142,6 +142,7 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
                     }
                 }
             }
+            Presented::Passkey(passkey) => believe(*passkey)?,
             Presented::TakenUp { grant } => {
                 let proven = |one: &Presented| matches!(one, Presented::MasterKey { proven: true });
                 let grant = grant.as_ref().filter(|grant| grant.holds_at(now));
@@ -178,6 +179,23 @@ pub fn verify(evidence: &Evidence, now: Timestamp) -> Result<Principal> {
         (true, Some(name), _) => made(Who::Admin { name }),
         (true, None, Some(name)) => made(Who::Service { name }),
         (true, None, None) => made(Who::Owner),
+    }
+}
+
+/// Believes that the owner holds a passkey. All of it must be right; what was wrong is said.
+fn believe(passkey: Passkey) -> Result<()> {
+    let Passkey { known, signature, asked, here, verified, counted } = passkey;
+    let demands = [
+        (known, "the passkey is unknown or was taken back"),
+        (signature, "the passkey did not sign this"),
+        (asked, "the passkey answers another question"),
+        (here, "the passkey is for another place"),
+        (verified, "the authenticator did not make sure who was there"),
+        (counted, "the passkey signed less often than it did before: it may have been copied"),
+    ];
+    match demands.into_iter().find(|(met, _)| !met) {
+        Some((_, reason)) => Err(Error::unauthenticated(reason)),
+        None => Ok(()),
     }
 }
 
@@ -353,6 +371,30 @@ pub(crate) mod tests {
             vec![master(), taken(None)],
         ] {
             assert!(believed(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn a_passkey_speaks_for_the_owner_when_all_of_it_is_right() {
+        let right = Passkey {
+            known: true,
+            signature: true,
+            asked: true,
+            here: true,
+            verified: true,
+            counted: true,
+        };
+        let believed = |passkey| verify(&evidence(vec![Presented::Passkey(passkey)]), NOW);
+        assert!(believed(right).unwrap().is_owner());
+        for wrong in [
+            Passkey { known: false, ..right },
+            Passkey { signature: false, ..right },
+            Passkey { asked: false, ..right },
+            Passkey { here: false, ..right },
+            Passkey { verified: false, ..right },
+            Passkey { counted: false, ..right },
+        ] {
+            assert_eq!(believed(wrong).unwrap_err().code(), "unauthenticated");
         }
     }
 
