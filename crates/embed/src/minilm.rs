@@ -4,8 +4,7 @@
 //! layers is f32. A text is the mean of its last hidden states, brought to length one.
 
 use yore_kernels::{
-    Heads, Layer, add_layer_norm, add_scaled_i8, attend, gelu, matmul_a16w8, normalise,
-    quantise_i16,
+    Heads, Layer, add_layer_norm, add_rows_i8, attend, gelu, matmul_a16w8, normalise, quantise_i16,
 };
 
 use crate::{
@@ -186,9 +185,7 @@ impl Transformer {
         let mut lines = state.chunks_exact_mut(DIMS);
         for tokens in texts {
             for (&token, line) in tokens.iter().zip(&mut lines) {
-                let token = usize::from(token);
-                let word = &self.words[token * DIMS..][..DIMS];
-                add_scaled_i8(line, word, self.word_scales[token]);
+                add_rows_i8(line, self.words, &[token], &self.word_scales);
             }
             positions.extend_from_slice(&self.positions[..tokens.len() * DIMS]);
         }

@@ -3,7 +3,7 @@
 //! Rows carry a weight that is small for common tokens, folded into their scale. A text of a few
 //! words costs microseconds, most of it in splitting the words.
 
-use yore_kernels::{add_scaled_i8, dot_i8, normalise};
+use yore_kernels::{add_rows_i8, dot_i8, normalise};
 
 use crate::{
     artefact::Reader,
@@ -59,9 +59,7 @@ impl Static {
     /// Returns the vector of a text given by its tokens, of length one or zero.
     pub fn vector(&self, tokens: &[u16]) -> Vec<f32> {
         let mut sum = vec![0f32; self.dims];
-        for &token in tokens {
-            add_scaled_i8(&mut sum, self.row(token), self.weights[usize::from(token)]);
-        }
+        add_rows_i8(&mut sum, self.rows, tokens, &self.weights);
         normalise(&mut sum);
         sum
     }

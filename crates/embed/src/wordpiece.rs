@@ -6,6 +6,7 @@
 //! Unlike the original, text such as `[SEP]` is never read as a special token: what a user
 //! writes must not steer the model.
 
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
@@ -21,6 +22,46 @@ pub const END: u16 = 102;
 
 /// Words with more characters than this are unknown.
 const LONGEST_WORD: usize = 100;
+
+/// A longer part of a text is not remembered.
+const REMEMBERED: usize = 32;
+/// How many parts of texts a thread remembers before it starts over.
+const KEPT: usize = 8192;
+
+thread_local! {
+    static RECENT: RefCell<Recent> = RefCell::default();
+}
+
+/// The tokens of parts of texts met lately: a language repeats itself. There is one vocabulary,
+/// so nothing else need be told apart.
+#[derive(Debug, Default)]
+struct Recent {
+    known: FxHashMap<Box<str>, (u32, u32)>,
+    tokens: Vec<u16>,
+}
+
+impl Recent {
+    /// Adds the tokens of a part that spaces part from the rest.
+    fn split(&mut self, part: &str, splitter: &mut Splitter<'_>) {
+        if let Some(&(from, to)) = self.known.get(part) {
+            splitter.tokens.extend_from_slice(&self.tokens[from as usize..to as usize]);
+            return;
+        }
+        let before = splitter.tokens.len();
+        part.chars().for_each(|character| splitter.read(character));
+        splitter.end_word();
+        if part.len() > REMEMBERED {
+            return;
+        }
+        if self.known.len() >= KEPT {
+            *self = Self::default();
+        }
+        let place = |at: usize| u32::try_from(at).expect("invariant: parts are few and short");
+        let from = place(self.tokens.len());
+        self.tokens.extend_from_slice(&splitter.tokens[before..]);
+        self.known.insert(part.into(), (from, place(self.tokens.len())));
+    }
+}
 
 /// The tokenizer.
 #[derive(Debug)]
@@ -67,13 +108,16 @@ impl Wordpiece {
             word: String::with_capacity(32),
             tokens: Vec::with_capacity((text.len() / 4 + 2).min(limit)),
         };
-        for character in text.chars() {
-            if splitter.tokens.len() >= limit {
-                break;
+        // These always part words, whatever stands around them.
+        let parts = text.split([' ', '\n', '\t', '\r']).filter(|part| !part.is_empty());
+        RECENT.with_borrow_mut(|recent| {
+            for part in parts {
+                if splitter.tokens.len() >= limit {
+                    break;
+                }
+                recent.split(part, &mut splitter);
             }
-            splitter.read(character);
-        }
-        splitter.end_word();
+        });
         splitter.tokens.truncate(limit);
         splitter.tokens
     }
@@ -105,6 +149,7 @@ impl Wordpiece {
     }
 }
 
+#[derive(Debug)]
 struct Splitter<'a> {
     wordpiece: &'a Wordpiece,
     word: String,

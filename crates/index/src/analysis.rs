@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 pub use language::Language;
 use language::{Script, guess, is_stop};
-use words::{Shape, Word, split};
+use words::{Shape, Word, Words, split};
 
 /// Longest term kept, in bytes; the rest of a longer word is cut.
 const TERM_BYTES: usize = 64;
@@ -32,28 +32,39 @@ pub struct Analysed {
 /// Analyses a document.
 #[must_use]
 pub fn document(text: &str) -> Analysed {
+    let mut terms: BTreeMap<String, u32> = BTreeMap::new();
+    let (length, language) = each_term(text, |term| match terms.get_mut(term) {
+        Some(count) => *count += 1,
+        None => {
+            terms.insert(term.to_owned(), 1);
+        }
+    });
+    Analysed { terms, length, language }
+}
+
+/// Hands out every term of a document as often as it occurs; returns how many words count towards
+/// its length, and the language it was stemmed in.
+pub(crate) fn each_term(text: &str, mut take: impl FnMut(&str)) -> (u32, Language) {
     let words = split(text);
     let language = guess(&words).unwrap_or(Language::English);
-    let mut terms: BTreeMap<String, u32> = BTreeMap::new();
     let mut length = 0;
-    for word in words {
-        if word.counts && !is_stop(language, &word.text) {
-            length += 1;
-        }
-        let term = stemmed(&word, language);
-        *terms.entry(term).or_insert(0) += 1;
+    for word in words.list() {
+        length += u32::from(word.counts && !is_stop(language, word));
+        stemmed(&words, word, language, &mut take);
     }
-    Analysed { terms, length, language }
+    (length, language)
 }
 
 /// Analyses a query into groups of interchangeable terms, given the languages of the documents.
 #[must_use]
 pub fn query(text: &str, present: &[Language]) -> Vec<Vec<String>> {
-    let words: Vec<Word> = split(text).into_iter().filter(|word| !word.extra).collect();
+    let mut words = split(text);
+    words.retain(|word| !word.extra);
     let spoken = guess(&words).unwrap_or(Language::English);
-    let telling: Vec<&Word> = words.iter().filter(|word| !is_stop(spoken, &word.text)).collect();
+    let all = words.list();
+    let telling: Vec<&Word> = all.iter().filter(|word| !is_stop(spoken, word)).collect();
     // A query of stop words alone still asks for something.
-    let kept = if telling.is_empty() { words.iter().collect() } else { telling };
+    let kept = if telling.is_empty() { all.iter().collect() } else { telling };
     let mut languages = vec![Language::English, spoken];
     languages.extend_from_slice(present);
     languages.sort_unstable();
@@ -62,7 +73,7 @@ pub fn query(text: &str, present: &[Language]) -> Vec<Vec<String>> {
     for word in kept {
         let mut group: Vec<String> = Vec::new();
         for &language in &languages {
-            let term = stemmed(word, language);
+            let term = stemmed(&words, word, language, str::to_owned);
             if !group.contains(&term) {
                 group.push(term);
             }
@@ -81,14 +92,16 @@ pub fn terms(text: &str) -> (Vec<(String, u32)>, Language) {
     (analysed.terms.into_iter().collect(), analysed.language)
 }
 
-fn stemmed(word: &Word, language: Language) -> String {
-    let fits = word.shape == Shape::Letters && Script::of(&word.text) == language.script();
-    let mut term = if fits { stems::of(&word.text, language) } else { word.text.clone() };
-    if term.len() > TERM_BYTES {
-        let cut = (0..=TERM_BYTES).rev().find(|&at| term.is_char_boundary(at)).unwrap_or(0);
-        term.truncate(cut);
-    }
-    term
+/// Hands out the term that stands for a word.
+fn stemmed<T>(words: &Words, word: &Word, language: Language, take: impl FnOnce(&str) -> T) -> T {
+    let text = words.text(word);
+    let fits = word.shape == Shape::Letters && Script::of(text) == language.script();
+    if fits { stems::of(text, language, |stem| take(cut(stem))) } else { take(cut(text)) }
+}
+
+/// The beginning of a term that is kept.
+fn cut(term: &str) -> &str {
+    if term.len() <= TERM_BYTES { term } else { &term[..term.floor_char_boundary(TERM_BYTES)] }
 }
 
 #[cfg(test)]

@@ -23,13 +23,6 @@ impl Dictionary {
         self.ids.get(term).copied()
     }
 
-    /// Interns a term and counts one more document using it.
-    pub(crate) fn acquire(&mut self, term: &str) -> u32 {
-        let id = self.intern(term);
-        self.terms[id as usize].uses += 1;
-        id
-    }
-
     /// Counts one more document for terms that are interned already.
     pub(crate) fn count(&mut self, ids: impl Iterator<Item = u32>) {
         for id in ids {

@@ -48,20 +48,23 @@ impl Index {
             return Err(DocumentError::Full);
         }
         self.remove(document.key);
-        let analysed = analysis::document(document.text);
-        let mut terms: Vec<(u32, u32)> = analysed
-            .terms
-            .iter()
-            .map(|(term, &frequency)| (self.dictionary.acquire(term), cap_frequency(frequency)))
+        let dictionary = &mut self.dictionary;
+        let mut ids: Vec<u32> = Vec::with_capacity(document.text.len() / 5);
+        let (length, language) =
+            analysis::each_term(document.text, |term| ids.push(dictionary.intern(term)));
+        ids.sort_unstable();
+        let terms: Vec<(u32, u32)> = ids
+            .chunk_by(|one, next| one == next)
+            .map(|same| (same[0], cap_frequency(u32::try_from(same.len()).unwrap_or(u32::MAX))))
             .collect();
-        terms.sort_unstable();
+        dictionary.count(terms.iter().map(|(term, _)| *term));
         let arrival = Arrival {
             key: document.key,
             id: document.id,
             meta: document.meta,
             blob: codec::pack(&terms, document.tokens),
-            length: analysed.length,
-            language: analysed.language,
+            length,
+            language,
             statics: document.statics,
             dense: document.dense,
         };

@@ -97,14 +97,15 @@ pub fn scan_hamming(query: &[u64], rows: &[u64], out: &mut [u32]) {
     unsafe { (table().scan_hamming)(query, rows, out) }
 }
 
-/// Adds `row × scale` to `sum`.
+/// Adds rows of a table to `sum`, each times its scale: `rows` names them, and `scales` has one
+/// factor for every row of the table.
 ///
 /// # Panics
-/// If the lengths differ.
-pub fn add_scaled_i8(sum: &mut [f32], row: &[i8], scale: f32) {
-    assert_eq!(sum.len(), row.len(), "add_scaled_i8: lengths differ");
+/// If the table is ragged or has no such row.
+pub fn add_rows_i8(sum: &mut [f32], table: &[i8], rows: &[u16], scales: &[f32]) {
+    assert_eq!(table.len(), sum.len() * scales.len(), "add_rows_i8: ragged table");
     // SAFETY: as in `dot_i8`.
-    unsafe { (table().add_scaled_i8)(sum, row, scale) }
+    unsafe { (dispatch::table().add_rows_i8)(sum, table, rows, scales) }
 }
 
 /// Rounds `values` to int16 in ±[`I16_LIMIT`] and returns the factor that turns them back.

@@ -34,10 +34,33 @@ pub(crate) fn scan_hamming(query: &[u64], rows: &[u64], out: &mut [u32]) {
     }
 }
 
+/// Columns that are summed at once. A block of sums stays in registers while every row adds to
+/// it, and the rows, which lie apart in memory, are waited for together.
+const BLOCK: usize = 64;
+
 #[inline(always)]
-pub(crate) fn add_scaled_i8(sum: &mut [f32], row: &[i8], scale: f32) {
-    for (total, &value) in sum.iter_mut().zip(row) {
-        *total += f32::from(value) * scale;
+pub(crate) fn add_rows_i8(sum: &mut [f32], table: &[i8], rows: &[u16], scales: &[f32]) {
+    let width = sum.len();
+    let mut first = 0;
+    let (blocks, tail) = sum.as_chunks_mut::<BLOCK>();
+    for block in blocks {
+        let mut sums = *block;
+        for &row in rows {
+            let scale = scales[usize::from(row)];
+            let values = &table[usize::from(row) * width + first..][..BLOCK];
+            for (total, &value) in sums.iter_mut().zip(values) {
+                *total += f32::from(value) * scale;
+            }
+        }
+        *block = sums;
+        first += BLOCK;
+    }
+    for &row in rows {
+        let scale = scales[usize::from(row)];
+        let values = &table[usize::from(row) * width + first..][..tail.len()];
+        for (total, &value) in tail.iter_mut().zip(values) {
+            *total += f32::from(value) * scale;
+        }
     }
 }
 

@@ -123,7 +123,8 @@ proptest! {
         prop_assert_eq!(bits(&expected), bits(&found));
         let (expected, found) = both!(add_layer_norm(mut values.clone(), &gain, &gain, &values));
         prop_assert_eq!(bits(&expected), bits(&found));
-        let (expected, found) = both!(add_scaled_i8(mut values.clone(), &row, 0.37));
+        let table: Vec<i8> = row.iter().chain(row.iter().rev()).copied().collect();
+        let (expected, found) = both!(add_rows_i8(mut values.clone(), &table, &[1, 0, 1], &[0.37, -1.25]));
         prop_assert_eq!(bits(&expected), bits(&found));
         let (expected, found) = both!(quantise_i16(&values) into vec![0; values.len()]);
         prop_assert_eq!(expected, found);

@@ -17,7 +17,7 @@ pub(crate) const TABLE: Table = Table {
     scan_i8,
     hamming,
     scan_hamming,
-    add_scaled_i8,
+    add_rows_i8,
     quantise_i16,
     matmul_a16w8,
     matmul_f32,
@@ -200,7 +200,7 @@ macro_rules! widen {
 widen! {
     fn hamming(a: &[u64], b: &[u64]) -> u32;
     fn scan_hamming(query: &[u64], rows: &[u64], out: &mut [u32]);
-    fn add_scaled_i8(sum: &mut [f32], row: &[i8], scale: f32);
+    fn add_rows_i8(sum: &mut [f32], table: &[i8], rows: &[u16], scales: &[f32]);
     fn quantise_i16(values: &[f32], out: &mut [i16]) -> f32;
     fn matmul_f32(panels: &[f32], bias: &[f32], activations: &[f32], out: &mut [f32]);
     fn dot_f32(a: &[f32], b: &[f32]) -> f32;

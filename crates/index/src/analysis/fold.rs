@@ -1,15 +1,49 @@
 //! Folds case, width and accents.
 
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::language::Script;
 
-/// Folds a text to compatible lower-case form; accents go from scripts where people leave them out.
-pub(crate) fn fold(text: &str) -> String {
+/// A longer word is not remembered.
+const REMEMBERED: usize = 64;
+/// How many words a thread remembers before it starts over.
+const KEPT: usize = 8192;
+
+thread_local! {
+    /// Words that are not plain, met lately: folding one takes longer than looking it up.
+    static KNOWN: RefCell<FxHashMap<Box<str>, Box<str>>> = RefCell::default();
+}
+
+/// Appends a text in compatible lower-case form; accents go from scripts where people leave them
+/// out.
+pub(crate) fn fold_into(text: &str, out: &mut String) {
     if text.is_ascii() {
-        return text.to_ascii_lowercase();
+        let from = out.len();
+        out.push_str(text);
+        out[from..].make_ascii_lowercase();
+        return;
     }
+    KNOWN.with_borrow_mut(|known| {
+        if let Some(folded) = known.get(text) {
+            out.push_str(folded);
+            return;
+        }
+        let from = out.len();
+        fold_anew(text, out);
+        if text.len() <= REMEMBERED {
+            if known.len() >= KEPT {
+                known.clear();
+            }
+            known.insert(text.into(), out[from..].into());
+        }
+    });
+}
+
+fn fold_anew(text: &str, out: &mut String) {
     let mut bare = String::with_capacity(text.len());
     let mut base = Script::Other;
     for letter in text.nfkd().flat_map(char::to_lowercase) {
@@ -33,12 +67,12 @@ pub(crate) fn fold(text: &str) -> String {
             other => bare.push(other),
         }
     }
-    bare.nfc().map(|letter| if letter == 'ё' { 'е' } else { letter }).collect()
+    out.extend(bare.nfc().map(|letter| if letter == 'ё' { 'е' } else { letter }));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fold;
+    use super::fold_into;
 
     #[test]
     fn folding_table() {
@@ -52,7 +86,11 @@ mod tests {
             ("Łódź", "lodz"),
             ("ハﾛｰ", "ハロー"),
         ] {
-            assert_eq!(fold(from), to);
+            for _ in 0..2 {
+                let mut folded = String::from("x");
+                fold_into(from, &mut folded);
+                assert_eq!(folded, format!("x{to}"));
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use rust_stemmers::{Algorithm, Stemmer};
 use rustc_hash::FxHashMap;
 
-use super::words::{Shape, Word};
+use super::words::{Shape, Word, Words};
 
 /// A writing system, as far as stemming cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,26 +102,27 @@ static STOP_WORDS: LazyLock<FxHashMap<&'static str, u32>> = LazyLock::new(|| {
     table
 });
 
-fn stop_languages(word: &str) -> u32 {
+/// Returns the languages that have a folded word as a stop word, one bit each.
+pub(crate) fn stop_languages(word: &str) -> u32 {
     STOP_WORDS.get(word).copied().unwrap_or(0)
 }
 
-/// Tells whether a folded word is a stop word of a language.
-pub(crate) fn is_stop(language: Language, word: &str) -> bool {
-    stop_languages(word) >> language as u32 & 1 == 1
+/// Tells whether a word is a stop word of a language.
+pub(crate) fn is_stop(language: Language, word: &Word) -> bool {
+    word.stops >> language as u32 & 1 == 1
 }
 
 /// Guesses the language of a text from its script and small words, or `None` when they do not tell.
-pub(crate) fn guess(words: &[Word]) -> Option<Language> {
+pub(crate) fn guess(words: &Words) -> Option<Language> {
     let mut hits = [0u32; Language::COUNT];
     let (mut letters, mut latin) = (0u32, 0u32);
     let mut others = [0u32; Language::COUNT];
-    for word in words.iter().filter(|word| word.shape == Shape::Letters && !word.extra) {
+    for word in words.list().iter().filter(|word| word.shape == Shape::Letters && !word.extra) {
         letters += 1;
-        let script = Script::of(&word.text);
+        let script = Script::of(words.text(word));
         latin += u32::from(script == Script::Latin);
         if script == Script::Latin {
-            let mut set = stop_languages(&word.text);
+            let mut set = word.stops;
             while set != 0 {
                 hits[set.trailing_zeros() as usize] += 1;
                 set &= set - 1;

@@ -2,7 +2,8 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-use super::fold::fold;
+use super::fold::fold_into;
+use super::language::stop_languages;
 
 /// How a word is made, which decides whether it is stemmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +17,12 @@ pub(crate) enum Shape {
 }
 
 /// One word of a text.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
-    pub(crate) text: String,
+    from: u32,
+    to: u32,
+    /// The languages that have it as a stop word, one bit each.
+    pub(crate) stops: u32,
     pub(crate) shape: Shape,
     /// Whether it adds to the length of the text; repeated readings of the same characters do not.
     pub(crate) counts: bool,
@@ -26,64 +30,83 @@ pub(crate) struct Word {
     pub(crate) extra: bool,
 }
 
+/// The words of a text. What they say stands in one string, so that a long text costs no more
+/// allocations than a short one.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    folded: String,
+    list: Vec<Word>,
+}
+
+impl Words {
+    pub(crate) fn list(&self) -> &[Word] {
+        &self.list
+    }
+
+    /// What a word says, folded.
+    pub(crate) fn text(&self, word: &Word) -> &str {
+        &self.folded[word.from as usize..word.to as usize]
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Word) -> bool) {
+        self.list.retain(keep);
+    }
+
+    /// Adds what was folded since this place as a word.
+    fn push(&mut self, from: usize, shape: Shape, counts: bool, extra: bool) {
+        let stops = stop_languages(&self.folded[from..]);
+        let place = |at: usize| u32::try_from(at).expect("invariant: a text is below 4 GiB");
+        let (from, to) = (place(from), place(self.folded.len()));
+        self.list.push(Word { from, to, stops, shape, counts, extra });
+    }
+}
+
 /// What an English apostrophe leaves behind.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "re", "ve", "ll", "d", "m"];
 
 /// Splits a text.
-pub(crate) fn split(text: &str) -> Vec<Word> {
-    let mut words = Vec::new();
-    for chunk in text.split(|c: char| c.is_whitespace()).filter(|chunk| !chunk.is_empty()) {
+pub(crate) fn split(text: &str) -> Words {
+    let mut words = Words {
+        folded: String::with_capacity(text.len() + text.len() / 8),
+        list: Vec::with_capacity(text.len() / 5),
+    };
+    for chunk in text.split(char::is_whitespace).filter(|chunk| !chunk.is_empty()) {
         split_chunk(chunk, &mut words);
     }
     words
 }
 
-fn split_chunk(chunk: &str, words: &mut Vec<Word>) {
+fn split_chunk(chunk: &str, words: &mut Words) {
     let mut parts = 0;
     let mut after_apostrophe = false;
-    for run in runs(chunk) {
-        match run {
-            Run::Apostrophe => {
+    each_run(chunk, |class, raw| {
+        match class {
+            Class::Apostrophe => {
                 after_apostrophe = parts > 0;
-                continue;
+                return;
             }
-            Run::Other => {}
-            Run::Word(raw) => {
-                let text = fold(raw);
-                if !(after_apostrophe && CONTRACTIONS.contains(&text.as_str())) {
-                    parts += 1;
-                    push_humps(raw, words);
-                    let shape = if text.chars().any(char::is_numeric) {
-                        Shape::Exact
-                    } else {
-                        Shape::Letters
-                    };
-                    words.push(Word { text, shape, counts: true, extra: false });
-                }
+            Class::Other => {}
+            Class::Word => {
+                push_humps(raw, words, |words, from| {
+                    let text = &words.folded[from..];
+                    let left = after_apostrophe && CONTRACTIONS.contains(&text);
+                    parts += usize::from(!left);
+                    !left
+                });
             }
-            Run::Unspaced(raw) => push_grams(&fold(raw), words),
+            Class::Unspaced => push_grams(raw, words),
         }
         after_apostrophe = false;
-    }
+    });
     if parts > 1 {
         let whole = chunk.trim_matches(|c: char| !c.is_alphanumeric());
         let joined = whole.contains(|c: char| c.is_ascii_digit() || matches!(c, '@' | '_'));
         if joined && whole.len() <= 128 {
-            words.push(Word {
-                text: fold(whole),
-                shape: Shape::Exact,
-                counts: false,
-                extra: false,
-            });
+            let from = words.folded.len();
+            fold_into(whole, &mut words.folded);
+            words.push(from, Shape::Exact, false, false);
         }
     }
-}
-
-enum Run<'a> {
-    Word(&'a str),
-    Unspaced(&'a str),
-    Apostrophe,
-    Other,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -120,69 +143,80 @@ fn class_of(letter: char) -> Class {
     }
 }
 
-fn runs(chunk: &str) -> Vec<Run<'_>> {
-    let mut found = Vec::new();
+/// Hands out the stretches of one class.
+fn each_run<'a>(chunk: &'a str, mut take: impl FnMut(Class, &'a str)) {
     let mut start = 0;
     let mut current = None;
-    let close = |class, raw| match class {
-        Class::Word => Run::Word(raw),
-        Class::Unspaced => Run::Unspaced(raw),
-        Class::Apostrophe => Run::Apostrophe,
-        Class::Other => Run::Other,
-    };
     for (at, letter) in chunk.char_indices() {
         let class = class_of(letter);
         if let Some(open) = current
             && open != class
         {
-            found.push(close(open, &chunk[start..at]));
+            take(open, &chunk[start..at]);
             start = at;
         }
         current = Some(class);
     }
     if let Some(open) = current {
-        found.push(close(open, &chunk[start..]));
+        take(open, &chunk[start..]);
     }
-    found
 }
 
-/// Adds the parts of `camelCase`, so that plain words find identifiers.
-fn push_humps(raw: &str, words: &mut Vec<Word>) {
-    let bytes = raw.as_bytes();
-    if !raw.is_ascii()
-        || !bytes
-            .windows(2)
-            .any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
-    {
+/// Adds a word that is not turned down once it is folded, after the parts of `camelCase`: plain
+/// words find identifiers by them.
+fn push_humps(raw: &str, words: &mut Words, accept: impl FnOnce(&Words, usize) -> bool) {
+    let from = words.folded.len();
+    fold_into(raw, &mut words.folded);
+    if !accept(words, from) {
+        words.folded.truncate(from);
         return;
     }
-    let mut start = 0;
-    for at in 1..=bytes.len() {
-        let edge = at == bytes.len()
-            || (bytes[at - 1].is_ascii_lowercase() && bytes[at].is_ascii_uppercase());
-        if edge {
-            if at - start >= 3 {
-                let text = raw[start..at].to_ascii_lowercase();
-                words.push(Word { text, shape: Shape::Letters, counts: false, extra: true });
+    let bytes = raw.as_bytes();
+    let edge = |at: usize| bytes[at - 1].is_ascii_lowercase() && bytes[at].is_ascii_uppercase();
+    if raw.is_ascii() && (1..bytes.len()).any(edge) {
+        words.folded.truncate(from);
+        let mut start = 0;
+        for at in 1..=bytes.len() {
+            if at == bytes.len() || edge(at) {
+                if at - start >= 3 {
+                    let from = words.folded.len();
+                    fold_into(&raw[start..at], &mut words.folded);
+                    words.push(from, Shape::Letters, false, true);
+                }
+                start = at;
             }
-            start = at;
         }
+        let from = words.folded.len();
+        fold_into(raw, &mut words.folded);
+        words.push_whole(from);
+    } else {
+        words.push_whole(from);
     }
 }
 
-fn push_grams(text: &str, words: &mut Vec<Word>) {
+impl Words {
+    /// Adds what was folded since this place as a word by itself.
+    fn push_whole(&mut self, from: usize) {
+        let exact = self.folded[from..].chars().any(char::is_numeric);
+        let shape = if exact { Shape::Exact } else { Shape::Letters };
+        self.push(from, shape, true, false);
+    }
+}
+
+fn push_grams(raw: &str, words: &mut Words) {
+    let mut text = String::new();
+    fold_into(raw, &mut text);
     let letters: Vec<char> = text.chars().collect();
     for &letter in &letters {
         // Single characters answer one-character queries; longer queries ask for bigrams.
         let extra = letters.len() > 1;
-        words.push(Word { text: letter.to_string(), shape: Shape::Gram, counts: !extra, extra });
+        let from = words.folded.len();
+        words.folded.push(letter);
+        words.push(from, Shape::Gram, !extra, extra);
     }
     for pair in letters.windows(2) {
-        words.push(Word {
-            text: pair.iter().collect(),
-            shape: Shape::Gram,
-            counts: true,
-            extra: false,
-        });
+        let from = words.folded.len();
+        words.folded.extend(pair);
+        words.push(from, Shape::Gram, true, false);
     }
 }
