@@ -351,6 +351,9 @@ impl Commit<'_> {
             Write::Message { conversation, message, indexing } => {
                 return Ok(self.message(*conversation, message, indexing).await?);
             }
+            Write::Inside { row, inside, indexing } => {
+                self.inside(*row, inside, indexing).await?;
+            }
             Write::EraseConversation(id) => {
                 return Ok(Some(self.erase_messages(*id, None).await?));
             }

@@ -10,7 +10,7 @@ use yore_domain::grant::Verb;
 use yore_domain::{Error as DomainError, Span, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 use yore_store::keeper::{Health, Traces, VaultInfo};
-use yore_store::key::Key;
+use yore_store::key::{Key, MasterKey};
 use yore_store::snapshot::Census;
 use yore_store::{Answer, Keeper};
 
@@ -254,6 +254,13 @@ impl Keeper for PostgresStore {
         Box::pin(async move {
             admin(permit)?;
             Err(elsewhere("new keys for vaults in PostgreSQL"))
+        })
+    }
+
+    fn change_master<'a>(&'a self, permit: &'a Permit, _master: &'a MasterKey) -> Answer<'a, ()> {
+        Box::pin(async move {
+            admin(permit)?;
+            Err(elsewhere("another master key for vaults in PostgreSQL"))
         })
     }
 

@@ -9,7 +9,10 @@ use tokio_postgres::Client;
 use crate::error::{Error, Result};
 
 /// The steps, in order; each is carried out once.
-const STEPS: &[Step] = &[VAULTS, SHARED];
+const STEPS: &[Step] = &[VAULTS, SHARED, READ];
+
+const READ: Step =
+    Step { sql: include_str!("schema/0003.sql"), parted: &[], walled: &["unread", "inside"] };
 
 const SHARED: Step =
     Step { sql: include_str!("schema/0002.sql"), parted: &[], walled: &["lease", "bucket"] };

@@ -10,16 +10,19 @@ mod gather;
 mod lexical;
 mod sieve;
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use yore_domain::conversation::Conversation;
 use yore_domain::query::Corpus;
 use yore_domain::{Timestamp, limits};
+use yore_store::inside::gist;
 use yore_store::select::talk_possible;
 use yore_store::snapshot::Loaded;
 use yore_store::{Candidate, RowKey, Search, Source};
 
 use crate::error::Result;
-use crate::snapshot::{View, limit_of};
+use crate::snapshot::{View, inside_of, limit_of};
 use crate::vault::{Vault, numbered};
 
 /// The number that columns use for a source.
@@ -159,11 +162,20 @@ pub(crate) async fn unembedded(
             row: row.get::<_, i64>(1).cast_unsigned(),
         })
         .collect();
+    let said: Vec<i64> = keys
+        .iter()
+        .filter(|key| key.source == Source::Message)
+        .map(|key| key.row.cast_signed())
+        .collect();
+    let inside = if said.is_empty() { BTreeMap::new() } else { inside_of(view, &said).await? };
     let loaded = load(view, &keys).await?.into_iter();
     Ok(loaded
         .map(|(key, loaded)| match loaded {
             Loaded::Memory { version, .. } => (key, version.content.body.text),
-            Loaded::Message { message, .. } => (key, message.text),
+            Loaded::Message { message, .. } => match inside.get(&key.row.cast_signed()) {
+                Some(inside) => (key, gist(&message.text, inside)),
+                None => (key, message.text),
+            },
         })
         .collect())
 }

@@ -36,6 +36,7 @@ use yore_domain::{
     Seq, TenantId, Timestamp, VaultId, VersionId,
 };
 use yore_policy::Permit;
+use yore_store::inside::{Inside, Unread};
 use yore_store::plan::{AliasTarget, Grave, Operation};
 use yore_store::select::Selection;
 use yore_store::snapshot::{
@@ -52,7 +53,7 @@ use crate::store::Inner;
 use crate::vault::Vault;
 
 pub(crate) use memories::{chosen, feedback_of};
-pub(crate) use talks::extent_of;
+pub(crate) use talks::{extent_of, inside_of};
 
 /// A consistent view of one vault through one lens.
 pub(crate) struct PostgresSnapshot {
@@ -324,6 +325,14 @@ impl Snapshot for PostgresSnapshot {
         id: MessageId,
     ) -> Answer<'_, Option<(u64, Message)>> {
         look!(self, view => talks::message(view, conversation, id))
+    }
+
+    fn unread(&self, limit: usize) -> Answer<'_, Vec<Unread>> {
+        look!(self, view => talks::unread(view, limit))
+    }
+
+    fn inside(&self, conversation: ConversationId, id: MessageId) -> Answer<'_, Vec<Inside>> {
+        look!(self, view => talks::inside(view, conversation, id))
     }
 
     fn buried<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Buried> {

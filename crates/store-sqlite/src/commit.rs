@@ -3,13 +3,16 @@
 mod books;
 mod conversation;
 mod erase;
+mod inside;
 mod ledger;
 mod memory;
+
+use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::Value;
 use yore_domain::audit::Draft;
-use yore_domain::{Error as DomainError, MemoryId, Seq, Span, Timestamp, VaultId};
+use yore_domain::{ConversationId, Error as DomainError, MemoryId, Seq, Span, Timestamp, VaultId};
 use yore_store::plan::{Before, Operation};
 use yore_store::snapshot::Epochs;
 use yore_store::{CommitError, Plan, Precondition, Receipt, Write};
@@ -21,6 +24,8 @@ use crate::indexes::{Effect, Indexes, statement_number};
 use crate::outbox::{self, Told};
 use crate::vault::Classes;
 use crate::writer::{Desk, REWRITE};
+
+use conversation::Talk;
 
 pub(crate) use books::hold_code;
 pub(crate) use conversation::drop_abandoned;
@@ -91,6 +96,8 @@ struct Commit<'a> {
     pages: Vec<Page>,
     /// Memories that got a version.
     written: Vec<MemoryId>,
+    /// Conversations that got messages.
+    talks: BTreeMap<ConversationId, Talk>,
     audit: Draft,
     erased: bool,
 }
@@ -107,6 +114,7 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<(Done, Tail), CommitErro
         effects: Vec::new(),
         pages: Vec::new(),
         written: Vec::new(),
+        talks: BTreeMap::new(),
         audit: plan.audit.clone(),
         erased: false,
     };
@@ -125,6 +133,7 @@ pub(crate) fn apply(desk: &Desk, plan: &Plan) -> Result<(Done, Tail), CommitErro
             told.push(&what).map_err(crate::Error::from)?;
         }
     }
+    commit.settle_talks()?;
     if commit.erased {
         commit.run("INSERT OR REPLACE INTO setting VALUES (?1, 'true')", [REWRITE])?;
     }
@@ -273,6 +282,7 @@ impl Commit<'_> {
             Write::Message { conversation, message, indexing } => {
                 return Ok(self.message(*conversation, message, indexing)?);
             }
+            Write::Inside { row, inside, indexing } => self.inside(*row, inside, indexing)?,
             Write::EraseConversation(id) => return Ok(Some(self.erase_messages(*id, None)?)),
             Write::EraseMessage(id, message) => {
                 return Ok(Some(self.erase_messages(*id, Some(*message))?));

@@ -14,6 +14,7 @@ use yore_domain::grant::Verb;
 use yore_domain::{Error as DomainError, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 use yore_store::keeper::{Health, Traces, VaultInfo};
+use yore_store::key::MasterKey;
 use yore_store::snapshot::Census;
 use yore_store::{Answer, Keeper};
 
@@ -125,6 +126,14 @@ impl Keeper for SqliteStore {
         })
     }
 
+    fn change_master<'a>(&'a self, permit: &'a Permit, master: &'a MasterKey) -> Answer<'a, ()> {
+        let master = master.clone();
+        self.keep(of_catalog(permit), move |inner| {
+            let options = &inner.options;
+            inner.roots.lock().rewrap(&options.data, &master, options.cost)
+        })
+    }
+
     fn seal_audit<'a>(&'a self, permit: &'a Permit, now: Timestamp) -> Answer<'a, ()> {
         Box::pin(async move {
             admin(permit)?;
@@ -142,6 +151,19 @@ impl Keeper for SqliteStore {
     fn traces<'a>(&'a self, permit: &'a Permit, text: &'a str) -> Answer<'a, Traces> {
         let (id, text) = (permit.vault(), text.to_owned());
         self.keep(admin(permit), move |inner| traces::search(inner, id, &text))
+    }
+
+    fn traces_in<'a>(
+        &'a self,
+        permit: &'a Permit,
+        copy: &'a Path,
+        text: &'a str,
+    ) -> Answer<'a, Traces> {
+        let (id, copy, text) = (permit.vault(), copy.to_owned(), text.to_owned());
+        self.keep(admin(permit), move |inner| {
+            let (key, mut database) = backup::opened(inner, id, &copy)?;
+            traces::in_copy(&key, &mut database, &copy, &text)
+        })
     }
 
     fn close(&self) -> Answer<'_, ()> {

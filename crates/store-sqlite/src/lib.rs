@@ -22,6 +22,7 @@ mod migrate;
 mod open;
 mod outbox;
 mod readers;
+mod said;
 mod sealed;
 mod search;
 mod select;

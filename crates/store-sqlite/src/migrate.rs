@@ -16,9 +16,13 @@ pub(crate) enum Schema {
 }
 
 const LEDGER: &str = include_str!("schema/ledger.sql");
-const VAULT: &[&str] = &[include_str!("schema/vault.sql"), LEDGER];
-const CATALOG: &[&str] =
-    &[concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql")), LEDGER];
+const INSIDE: &str = include_str!("schema/inside.sql");
+const VAULT: &[&str] = &[include_str!("schema/vault.sql"), LEDGER, INSIDE];
+const CATALOG: &[&str] = &[
+    concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql")),
+    LEDGER,
+    INSIDE,
+];
 
 /// Brings a file to the newest schema, each step in its own transaction.
 pub(crate) fn migrate(conn: &mut Connection, schema: Schema, path: &Path) -> Result<()> {

@@ -11,14 +11,13 @@ use crate::select::json;
 
 /// The changes of one commit, as its row of the audit chain holds them.
 #[derive(Debug, Default)]
-pub(crate) struct Told(String);
+pub(crate) struct Told(Vec<u8>);
 
 impl Told {
     /// Adds a change.
     pub(crate) fn push(&mut self, what: &What) -> serde_json::Result<()> {
-        self.0.push(if self.0.is_empty() { '[' } else { ',' });
-        self.0.push_str(&serde_json::to_string(what)?);
-        Ok(())
+        self.0.push(if self.0.is_empty() { b'[' } else { b',' });
+        serde_json::to_writer(&mut self.0, what)
     }
 
     /// Returns the column, nothing when nothing changed.
@@ -26,8 +25,8 @@ impl Told {
         if self.0.is_empty() {
             return None;
         }
-        self.0.push(']');
-        Some(self.0)
+        self.0.push(b']');
+        Some(String::from_utf8(self.0).expect("invariant: JSON is UTF-8"))
     }
 }
 

@@ -9,17 +9,19 @@ use std::sync::Arc;
 use rusqlite::{CachedStatement, OptionalExtension};
 use rustc_hash::FxHashMap;
 use yore_domain::class::Class;
-use yore_domain::conversation::{Conversation, Message};
+use yore_domain::conversation::Conversation;
 use yore_domain::memory::Version;
 use yore_domain::query::{Corpus, Filter};
 use yore_domain::{Timestamp, limits};
 use yore_index::{ClassId, Index, Meta};
+use yore_store::inside::gist;
 use yore_store::snapshot::Loaded;
 use yore_store::{Candidate, RowKey, Search, Source, Standing, Vector};
 
 use crate::indexes::{Head, Partition, State, is_head, session_number, status_of, tag_bits};
+use crate::said;
 use crate::select::{json, message_passes, needs_value, status_in, talk_possible, version_passes};
-use crate::snapshot::{View, choose, usage_of};
+use crate::snapshot::{View, choose, inside_of, usage_of};
 
 pub(crate) fn search(view: &View<'_>, search: &Search<'_>) -> rusqlite::Result<Vec<Candidate>> {
     let state = view.vault.indexes.read();
@@ -290,7 +292,7 @@ fn message_row_passes(view: &View<'_>, filter: &Filter, row: u64) -> rusqlite::R
     let found = view
         .conn
         .prepare_cached(SAID)?
-        .query_one([row], |row| Ok((json::<Conversation>(row, 1)?, json::<Message>(row, 4)?)))
+        .query_one([row], |row| Ok((json::<Conversation>(row, 1)?, said::message(row, 4)?)))
         .optional()?;
     Ok(found.is_some_and(|(conversation, message)| message_passes(filter, &conversation, &message)))
 }
@@ -385,7 +387,7 @@ fn load_message(
             Ok(Some(Loaded::Message {
                 conversation: Box::new(conversation),
                 position: row.get(3)?,
-                message: Box::new(json(row, 4)?),
+                message: Box::new(said::message(row, 4)?),
             }))
         })
         .optional()
@@ -411,11 +413,15 @@ pub(crate) fn unembedded(
         if found.len() == limit {
             break;
         }
-        let text = load(view, &[key])?.pop().map(|(_, loaded)| match loaded {
-            Loaded::Memory { version, .. } => version.content.body.text,
-            Loaded::Message { message, .. } => message.text,
-        });
-        found.extend(text.map(|text| (key, text)));
+        let text = match load(view, &[key])?.pop().map(|(_, loaded)| loaded) {
+            None => continue,
+            Some(Loaded::Memory { version, .. }) => version.content.body.text,
+            Some(Loaded::Message { message, .. }) if message.attachments.is_empty() => message.text,
+            Some(Loaded::Message { message, .. }) => {
+                gist(&message.text, &inside_of(view.conn, key.row)?)
+            }
+        };
+        found.push((key, text));
     }
     Ok(found)
 }

@@ -41,6 +41,7 @@ use yore_domain::{
     Timestamp, VaultId, VersionId,
 };
 use yore_policy::Permit;
+use yore_store::inside::{Inside, Unread};
 use yore_store::plan::{AliasTarget, Grave, Operation};
 use yore_store::snapshot::{
     AuditQuery, Buried, Census, Concern, Epochs, Extent, Loaded, Snapshot, Tally,
@@ -57,7 +58,7 @@ use crate::vault::{Reader, Vault};
 pub(crate) use chain::choose;
 pub(crate) use memories::usage_of;
 pub(crate) use post::counts;
-pub(crate) use talks::extent_of;
+pub(crate) use talks::{extent_of, inside_of};
 
 /// A consistent view of one vault through one lens.
 pub(crate) struct SqliteSnapshot {
@@ -265,6 +266,14 @@ impl Snapshot for SqliteSnapshot {
         id: MessageId,
     ) -> Answer<'_, Option<(u64, Message)>> {
         self.look(move |view| talks::message(view, conversation, id))
+    }
+
+    fn unread(&self, limit: usize) -> Answer<'_, Vec<Unread>> {
+        self.look(move |view| talks::unread(view, limit))
+    }
+
+    fn inside(&self, conversation: ConversationId, id: MessageId) -> Answer<'_, Vec<Inside>> {
+        self.look(move |view| talks::inside(view, conversation, id))
     }
 
     fn buried<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Buried> {

@@ -152,12 +152,6 @@ impl SqliteStore {
         })
     }
 
-    /// Puts the directory under another master key. Blocks; survives a crash at any point.
-    pub fn change_master(&self, master: &MasterKey) -> Result<()> {
-        let options = &self.inner.options;
-        self.inner.roots.lock().rewrap(&options.data, master, options.cost)
-    }
-
     /// Returns an open vault, opening it if need be.
     pub(crate) async fn vault(&self, id: VaultId) -> Result<Arc<Vault>, DomainError> {
         if id == VaultId::CATALOG {

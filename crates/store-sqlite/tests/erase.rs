@@ -251,7 +251,7 @@ async fn conversations_and_messages_go_with_their_attachments() {
     let complete = Some(bytes.len() as u64);
     let append = |message: &Message| Write::Message {
         conversation: id,
-        message: Box::new(message.clone()),
+        message: std::sync::Arc::new(message.clone()),
         indexing: indexing(&message.text),
     };
     write(

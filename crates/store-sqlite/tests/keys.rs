@@ -54,7 +54,9 @@ async fn a_new_master_key_replaces_the_old_one() {
     let info = vault(&store, "ada").await;
     let memory = remember(&store, &permit(info.id), "tea, no sugar").await.memory;
     let other = MasterKey::text("cd".repeat(32));
-    store.change_master(&other).unwrap();
+    let refused = store.change_master(&permit(info.id), &other).await;
+    assert!(matches!(refused, Err(yore_domain::Error::Forbidden { .. })), "{refused:?}");
+    store.change_master(&permit(VaultId::CATALOG), &other).await.unwrap();
     store.close().await.unwrap();
     drop(store);
     assert!(matches!(SqliteStore::open(options(dir.path())), Err(Error::WrongKey)));

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_canon::key::VerifyingKey;
 use yore_domain::audit::Report;
-use yore_domain::{TenantId, Timestamp, VaultId};
+use yore_domain::{Error, TenantId, Timestamp, VaultId};
 use yore_policy::Permit;
 
 use crate::Answer;
+use crate::key::MasterKey;
 use crate::snapshot::Census;
 
 /// A vault as the catalog knows it.
@@ -103,10 +104,22 @@ pub trait Keeper: Debug + Send + Sync {
     fn check<'a>(&'a self, permit: &'a Permit, repair: bool) -> Answer<'a, Health>;
     /// Gives the permit's vault a new key, or wraps all keys anew when it is the catalog's.
     fn rotate<'a>(&'a self, permit: &'a Permit) -> Answer<'a, String>;
+    /// Puts all keys under another master key. Only whoever keeps the catalog may.
+    fn change_master<'a>(&'a self, permit: &'a Permit, master: &'a MasterKey) -> Answer<'a, ()>;
     /// Signs a checkpoint of the audit chain now.
     fn seal_audit<'a>(&'a self, permit: &'a Permit, now: Timestamp) -> Answer<'a, ()>;
     /// Decrypts every page, journal, snapshot and blob of the vault and looks for a text.
     fn traces<'a>(&'a self, permit: &'a Permit, text: &'a str) -> Answer<'a, Traces>;
+    /// Decrypts a copy of the permit's vault and looks for a text; where copies are made in another
+    /// way, there is none to look into.
+    fn traces_in<'a>(
+        &'a self,
+        _permit: &'a Permit,
+        _copy: &'a Path,
+        _text: &'a str,
+    ) -> Answer<'a, Traces> {
+        Box::pin(async { Err(Error::Unsupported { what: "looking into a copy".into() }) })
+    }
     /// Does a piece of the upkeep that the backend itself wants of the permit's vault, and says
     /// whether there may be more.
     fn tend<'a>(&'a self, _permit: &'a Permit, _now: Timestamp) -> Answer<'a, bool> {

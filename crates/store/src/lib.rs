@@ -13,6 +13,7 @@
 //! backend is tested against. Start at [`Store`], then [`plan`], [`snapshot`], [`search`].
 
 pub mod erasure;
+pub mod inside;
 pub mod keeper;
 pub mod key;
 pub mod plan;

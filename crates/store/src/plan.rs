@@ -1,5 +1,7 @@
 //! What a commit consists of.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use yore_domain::audit;
 use yore_domain::change::What;
@@ -17,6 +19,7 @@ use yore_domain::{
     Timestamp, TokenId, VaultId,
 };
 
+use crate::inside::Inside;
 use crate::search::Vector;
 use crate::snapshot::Extent;
 
@@ -167,9 +170,19 @@ pub enum Write {
     Message {
         /// The conversation.
         conversation: ConversationId,
-        /// The message.
-        message: Box<Message>,
+        /// The message; whoever plans may hold on to it.
+        message: Arc<Message>,
         /// What makes it findable at once.
+        indexing: Indexing,
+    },
+    /// Makes a message findable by what its attachments say, too. Without any, they were read and
+    /// say nothing.
+    Inside {
+        /// The message.
+        row: crate::search::RowKey,
+        /// What each of them says.
+        inside: Vec<Inside>,
+        /// What makes it findable by meaning.
         indexing: Indexing,
     },
     /// Removes a conversation and all its messages for good.
@@ -388,6 +401,7 @@ impl Write {
             | Self::LegalHold { .. }
             | Self::Alias { .. }
             | Self::Vector { .. }
+            | Self::Inside { .. }
             | Self::Bury(_)
             | Self::BlobChunk { .. }
             | Self::BlobNamed { .. }

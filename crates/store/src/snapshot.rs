@@ -20,6 +20,7 @@ use yore_domain::{
 };
 
 use crate::Answer;
+use crate::inside::{Inside, Unread};
 use crate::plan::{AliasTarget, Grave, Operation};
 use crate::search::{Candidate, RowKey, Search};
 
@@ -87,6 +88,10 @@ pub trait Snapshot: Send + Sync {
         conversation: ConversationId,
         id: MessageId,
     ) -> Answer<'_, Option<(u64, Message)>>;
+    /// Lists messages whose attachments are whole and were not yet read, newest first.
+    fn unread(&self, limit: usize) -> Answer<'_, Vec<Unread>>;
+    /// Returns what the attachments of a message say, as far as they were read.
+    fn inside(&self, conversation: ConversationId, id: MessageId) -> Answer<'_, Vec<Inside>>;
     /// Returns what was erased under a name of a namespace.
     fn buried<'a>(&'a self, namespace: &'a str, name: &'a str) -> Answer<'a, Buried>;
     /// Lists what was erased and when, oldest first; owner only.

@@ -47,6 +47,7 @@ macro_rules! stories {
             recall: a_write_is_findable_at_once, time_is_respected,
                 a_vector_finds_what_words_do_not, neighbours_come_along;
             talks: conversations_only_grow, attachments_follow_their_messages,
+                what_attachments_say_belongs_to_their_message,
                 what_was_said_can_be_erased, conversations_are_listed;
             books: holds_are_for_the_owner_and_the_asker, grants_and_tokens_move_the_epoch,
                 an_operation_happens_once, profiles_only_rise, procedures_follow_their_memory,

@@ -124,13 +124,12 @@ impl Commit<'_> {
         self.put(document, indexing).await
     }
 
+    /// Indexes a message by a text: the row, its conversation, its class and its position.
     pub(super) async fn put_message(
         &self,
-        row: i64,
-        conversation_row: i64,
-        class: i32,
-        position: i64,
+        (row, conversation_row, class, position): (i64, i64, i32, i64),
         message: &Message,
+        text: &str,
         indexing: &Indexing,
     ) -> Result<()> {
         let at = message.at.micros();
@@ -150,7 +149,7 @@ impl Commit<'_> {
             expires: i64::MAX,
             session: conversation_row,
             ordinal: position,
-            text: &message.text,
+            text,
             beside: Beside {
                 tokens: indexing.tokens.clone(),
                 created: at,

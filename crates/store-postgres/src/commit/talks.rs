@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::{BlobHash, ConversationId, Error as DomainError, MessageId, Timestamp};
-use yore_store::Source;
+use yore_store::inside::{Inside, words};
 use yore_store::plan::{Before, Grave, Indexing};
 use yore_store::snapshot::Extent;
+use yore_store::{RowKey, Source};
 
 use super::{Commit, missing};
 use crate::error::Result;
@@ -124,8 +125,40 @@ impl Commit<'_> {
             )
             .await?;
         }
-        self.put_message(row, home, class, position, message, indexing).await?;
+        if message.attachments.iter().any(|attachment| attachment.blob.is_some()) {
+            let sql = "INSERT INTO unread (vault, message) VALUES ($1, $2)";
+            self.run(sql, &[&row]).await?;
+        }
+        self.put_message((row, home, class, position), message, &message.text, indexing).await?;
         self.seen(class).map(Some)
+    }
+
+    /// Makes a message findable by what its attachments say. One that is gone meanwhile, or was
+    /// read already, stays so.
+    pub(super) async fn inside(
+        &mut self,
+        key: RowKey,
+        inside: &[Inside],
+        indexing: &Indexing,
+    ) -> Result<()> {
+        let row = key.row.cast_signed();
+        let sql = "DELETE FROM unread WHERE vault = $1 AND message = $2";
+        let waited = self.run(sql, &[&row]).await? > 0;
+        if key.source != Source::Message || !waited || inside.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT m.conversation, c.class, m.position, m.data FROM message m
+            JOIN conversation c ON c.vault = $1 AND c.row = m.conversation
+            WHERE m.vault = $1 AND m.row = $2";
+        let Some(found) = self.conn.row(sql, &[&row]).await? else { return Ok(()) };
+        let message: Message = self.open("message", &numbered(row), found.get(3))?;
+        let data = self.seal("inside", &numbered(row), &inside)?;
+        let sql = "INSERT INTO inside (vault, message, data) VALUES ($1, $2, $3)";
+        self.run(sql, &[&row, &data]).await?;
+        // The vector of what was said alone goes with the rest and is made anew.
+        self.unfind(Source::Message, &[row]).await?;
+        let place = (row, found.get(0), found.get(1), found.get(2));
+        self.put_message(place, &message, &words(&message.text, inside), indexing).await
     }
 
     /// Removes one message, or all of them and the conversation with its names.
@@ -156,6 +189,8 @@ impl Commit<'_> {
         self.unfind(Source::Message, &rows).await?;
         for sql in [
             "DELETE FROM blob_use WHERE vault = $1 AND message = ANY($2)",
+            "DELETE FROM unread WHERE vault = $1 AND message = ANY($2)",
+            "DELETE FROM inside WHERE vault = $1 AND message = ANY($2)",
             "DELETE FROM message WHERE vault = $1 AND row = ANY($2)",
         ] {
             self.run(sql, &[&rows]).await?;

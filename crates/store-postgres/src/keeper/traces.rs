@@ -15,7 +15,7 @@ use crate::store::Inner;
 use crate::vault::Vault;
 
 /// Tables with encrypted values: the column, what tells rows apart, and whether that is a number.
-const SEALED: [(&str, &str, &str, Key); 26] = [
+const SEALED: [(&str, &str, &str, Key); 27] = [
     ("setting", "data", "name", Key::Bytes),
     ("class", "data", "id", Key::Small),
     ("version", "data", "row", Key::Number),
@@ -23,6 +23,7 @@ const SEALED: [(&str, &str, &str, Key); 26] = [
     ("alias", "data", "mac", Key::Bytes),
     ("conversation", "data", "row", Key::Number),
     ("message", "data", "row", Key::Number),
+    ("inside", "data", "message", Key::Number),
     ("document", "data", "row", Key::Sourced),
     ("grants", "data", "id", Key::Bytes),
     ("token", "data", "id", Key::Bytes),

@@ -1,12 +1,16 @@
 //! Conversations, their messages and attachments, and what was erased.
 
+use std::collections::BTreeMap;
+
 use tokio_postgres::Row;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{BlobHash, ConversationId, MemoryId, MessageId, Timestamp};
+use yore_store::inside::{Inside, Unread};
 use yore_store::plan::Grave;
 use yore_store::select::{conversation_passes, talk_possible};
 use yore_store::snapshot::{Buried, Extent};
+use yore_store::{RowKey, Source};
 
 use super::walk::{Pager, Place};
 use super::{View, id_in, ids, limit_of};
@@ -165,6 +169,62 @@ pub(super) async fn blob_chunk(
     let Some(row) = row else { return Ok(None) };
     let bytes = view.vault.open_bytes("blob_chunk", &number.to_be_bytes(), row.get(0))?;
     Ok(Some(bytes.to_vec()))
+}
+
+pub(super) async fn unread(view: &View<'_>, limit: usize) -> Result<Vec<Unread>> {
+    let rows = view
+        .rows(
+            "SELECT m.row, m.data FROM unread w
+                 JOIN message m ON m.vault = $1 AND m.row = w.message
+                 JOIN conversation c ON c.vault = $1 AND c.row = m.conversation
+             WHERE w.vault = $1 AND c.class = ANY($2)
+                 AND NOT EXISTS (SELECT 1 FROM blob_use u
+                     LEFT JOIN blob b ON b.vault = $1 AND b.hash = u.hash
+                     WHERE u.vault = $1 AND u.message = m.row AND b.size IS NULL)
+             ORDER BY w.message DESC LIMIT $3",
+            &[&view.seen, &limit_of(limit)],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let number: i64 = row.get(0);
+            let message = view.vault.open_value("message", &numbered(number), row.get(1))?;
+            let key = RowKey { source: Source::Message, row: number.cast_unsigned() };
+            Ok(Unread { row: key, message: Box::new(message) })
+        })
+        .collect()
+}
+
+pub(super) async fn inside(
+    view: &View<'_>,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Result<Vec<Inside>> {
+    let row = view
+        .row(
+            "SELECT i.message, i.data FROM conversation c
+                 JOIN message m ON m.vault = $1 AND m.conversation = c.row
+                 JOIN inside i ON i.vault = $1 AND i.message = m.row
+             WHERE c.vault = $1 AND c.id = $2 AND c.class = ANY($3) AND m.id = $4",
+            &[&conversation.bytes().as_slice(), &view.seen, &id.bytes().as_slice()],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(Vec::new()) };
+    view.vault.open_value("inside", &numbered(row.get(0)), row.get(1))
+}
+
+/// What the attachments of messages say, by their rows.
+pub(crate) async fn inside_of(
+    view: &View<'_>,
+    messages: &[i64],
+) -> Result<BTreeMap<i64, Vec<Inside>>> {
+    let sql = "SELECT message, data FROM inside WHERE vault = $1 AND message = ANY($2)";
+    let mut found = BTreeMap::new();
+    for row in view.rows(sql, &[&messages]).await? {
+        let number: i64 = row.get(0);
+        found.insert(number, view.vault.open_value("inside", &numbered(number), row.get(1))?);
+    }
+    Ok(found)
 }
 
 pub(super) async fn buried(view: &View<'_>, namespace: &str, name: &str) -> Result<Buried> {

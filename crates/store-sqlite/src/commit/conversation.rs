@@ -13,9 +13,59 @@ use super::{Commit, missing};
 use crate::books::Page;
 use crate::error::Result;
 use crate::indexes::Effect;
+use crate::said;
 use crate::snapshot::extent_of;
 
+/// A conversation while a plan appends to it.
+pub(super) struct Talk {
+    row: i64,
+    class: u32,
+    /// The position of its next message, once it was looked up.
+    next: Option<u64>,
+    /// Messages that its head does not count yet, and when the last of them was said.
+    appended: u64,
+    last: i64,
+}
+
+impl Default for Talk {
+    fn default() -> Self {
+        Self { row: 0, class: 0, next: None, appended: 0, last: i64::MIN }
+    }
+}
+
 impl Commit<'_> {
+    /// A conversation that the plan appends to, looked up once: an import has very many messages.
+    fn talk(&mut self, id: ConversationId) -> Result<&mut Talk> {
+        if !self.talks.contains_key(&id) {
+            let (row, class) = self.conversation_row(id)?.ok_or_else(missing)?;
+            self.talks.insert(id, Talk { row, class, ..Talk::default() });
+        }
+        self.talks.get_mut(&id).ok_or_else(missing)
+    }
+
+    /// Where a conversation goes on.
+    fn next_position(&self, row: i64) -> Result<u64> {
+        let sql = "SELECT coalesce(max(position) + 1, 0) FROM message WHERE conversation = ?1";
+        Ok(self.one(sql, [row])?.unwrap_or(0))
+    }
+
+    /// Writes down what the heads of conversations say of the messages that were appended. A head
+    /// may be long, so it is not written with each of them.
+    pub(super) fn settle_talks(&mut self) -> Result<()> {
+        for talk in std::mem::take(&mut self.talks).into_values() {
+            if talk.appended > 0 {
+                self.run(
+                    "UPDATE conversation SET messages = messages + ?2,
+                         data = iif(updated < ?3, json_set(data, '$.updated', ?3), data),
+                         updated = max(updated, ?3)
+                     WHERE row = ?1",
+                    (talk.row, talk.appended, talk.last),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
     fn conversation_row(&self, id: ConversationId) -> Result<Option<(i64, u32)>> {
         Ok(self
             .conn
@@ -58,7 +108,9 @@ impl Commit<'_> {
                 serde_json::to_string(conversation)?,
             ),
         )?;
-        let (row, class) = self.conversation_row(conversation.id)?.ok_or_else(missing)?;
+        let row = known.map_or_else(|| self.conn.last_insert_rowid(), |(row, _)| row);
+        let talk = self.talks.entry(conversation.id).or_default();
+        (talk.row, talk.class) = (row, class);
         self.effects.push(Effect::Conversation {
             row: row.cast_unsigned(),
             class,
@@ -74,13 +126,11 @@ impl Commit<'_> {
         message: &Message,
         indexing: &Indexing,
     ) -> Result<Option<Before>> {
-        let (conversation_row, class) = self.conversation_row(conversation)?.ok_or_else(missing)?;
-        let position: u64 = self
-            .one(
-                "SELECT coalesce(max(position) + 1, 0) FROM message WHERE conversation = ?1",
-                [conversation_row],
-            )?
-            .unwrap_or(0);
+        let &mut Talk { row: conversation_row, class, next, .. } = self.talk(conversation)?;
+        let position = match next {
+            Some(next) => next,
+            None => self.next_position(conversation_row)?,
+        };
         let columns = Columns::of(indexing);
         let added = self.run(
             "INSERT INTO message (conversation, id, position, at, data, tokens, model, scale, statics)
@@ -91,28 +141,27 @@ impl Commit<'_> {
                 message.id.bytes(),
                 position,
                 message.at.micros(),
-                serde_json::to_string(message)?,
+                said::written(message)?,
                 columns.tokens,
                 columns.model,
                 columns.scale,
                 columns.statics,
             ),
         )?;
+        let talk = self.talk(conversation)?;
         if added == 0 {
+            talk.next = Some(position);
             return Ok(None);
         }
+        talk.next = Some(position + 1);
+        talk.appended += 1;
+        talk.last = talk.last.max(message.at.micros());
         let row = self.conn.last_insert_rowid().cast_unsigned();
-        self.run(
-            "UPDATE conversation SET messages = messages + 1 WHERE row = ?1",
-            [conversation_row],
-        )?;
-        self.run(
-            "UPDATE conversation SET updated = ?2, data = json_set(data, '$.updated', ?2)
-             WHERE row = ?1 AND updated < ?2",
-            (conversation_row, message.at.micros()),
-        )?;
         for blob in message.attachments.iter().filter_map(|attachment| attachment.blob) {
             self.run("INSERT OR IGNORE INTO blob_use VALUES (?1, ?2)", (blob.0, row))?;
+        }
+        if message.attachments.iter().any(|attachment| attachment.blob.is_some()) {
+            self.run("INSERT INTO unread VALUES (?1)", [row])?;
         }
         self.effects.push(Effect::Message {
             row,
@@ -133,6 +182,7 @@ impl Commit<'_> {
         id: ConversationId,
         message: Option<MessageId>,
     ) -> Result<Before> {
+        self.settle_talks()?;
         let (conversation_row, class) = self.conversation_row(id)?.ok_or_else(missing)?;
         let mut statement = self.conn.prepare_cached(
             "SELECT row FROM message WHERE conversation = ?1 AND (?2 IS NULL OR id = ?2)",
@@ -147,6 +197,8 @@ impl Commit<'_> {
         for row in &rows {
             self.run("DELETE FROM vector WHERE source = 1 AND row = ?1", [row])?;
             self.run("DELETE FROM blob_use WHERE message = ?1", [row])?;
+            self.run("DELETE FROM unread WHERE message = ?1", [row])?;
+            self.run("DELETE FROM inside WHERE message = ?1", [row])?;
             self.run("DELETE FROM message WHERE row = ?1", [row])?;
         }
         self.bury(match message {

@@ -75,6 +75,11 @@ pub(crate) enum Effect {
         /// What makes it findable; without a static vector it is not indexed.
         indexing: Indexing,
     },
+    /// The number of what attachments say that the effects before it contain.
+    Read {
+        /// Its number.
+        number: u64,
+    },
     /// Messages were erased.
     MessagesErased {
         /// The row of their conversation.

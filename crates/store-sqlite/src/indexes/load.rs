@@ -2,18 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
+use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use yore_canon::hash::Blake3;
 use yore_domain::change::What;
 use yore_domain::memory::{Feedback, Version};
 use yore_domain::{ConversationId, MemoryId, MessageId};
+use yore_store::inside::{Inside, words};
 use yore_store::plan::Indexing;
 use yore_store::{RowKey, Source, Vector};
 
 use super::state::{DENSE_DIMS, State, Usage};
 use super::{DENSE_MODEL, Effect};
 use crate::outbox;
+use crate::said;
 use crate::select::{its_versions, json};
 
 const VERSIONS: &str = "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.model, v.scale,
@@ -21,8 +25,12 @@ const VERSIONS: &str = "SELECT v.row, v.memory, v.class, v.data, v.tokens, v.mod
     FROM memory m JOIN version v ON";
 const TALKS: &str = "SELECT row, class, data FROM conversation";
 const MESSAGES: &str = "SELECT m.row, m.conversation, c.class, m.id, m.position, m.at, m.data,
-    m.tokens, m.model, m.scale, m.statics
-    FROM message m JOIN conversation c ON c.row = m.conversation";
+    m.tokens, m.model, m.scale, m.statics, i.data
+    FROM message m JOIN conversation c ON c.row = m.conversation
+    LEFT JOIN inside i ON i.message = m.row";
+
+/// Up to so many rows without a vector are looked up one by one.
+const LOOKED_UP: usize = 1000;
 
 /// Builds everything from the rows, with the vectors of one model.
 pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Result<State> {
@@ -45,6 +53,7 @@ pub(super) fn rebuilt(conn: &Connection, model: Option<&str>) -> rusqlite::Resul
     messages(conn, &mut state, &format!("{MESSAGES} ORDER BY m.row"), [])?;
     usage(conn, &mut state)?;
     vectors(conn, &mut state)?;
+    state.beside.inside = last_read(conn)?;
     state.beside.seq = outbox::last(conn)?;
     state.beside.mark = mark(conn, state.beside.seq)?;
     Ok(state)
@@ -92,10 +101,19 @@ pub(super) fn catch_up(conn: &Connection, state: &mut State) -> rusqlite::Result
             messages(conn, state, &format!("{MESSAGES} WHERE c.row = ?1 ORDER BY m.row"), [row])?;
         }
     }
+    // What attachments say leaves no trace in the outbox either.
+    let sql = format!("{MESSAGES} WHERE i.number > ?1 ORDER BY m.row");
+    messages(conn, state, &sql, [state.beside.inside])?;
+    state.beside.inside = last_read(conn)?;
     usage(conn, state)?;
     pending_vectors(conn, state)?;
     state.beside.seq = last;
     Ok(true)
+}
+
+/// The number of what attachments say last.
+fn last_read(conn: &Connection) -> rusqlite::Result<u64> {
+    conn.query_one("SELECT coalesce(max(number), 0) FROM inside", [], |row| row.get(0))
 }
 
 /// What tells one past from another: a digest of the change that a state contains last.
@@ -193,10 +211,6 @@ fn messages(
     sql: &str,
     params: impl rusqlite::Params,
 ) -> rusqlite::Result<()> {
-    #[derive(Deserialize)]
-    struct Words {
-        text: String,
-    }
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
@@ -207,7 +221,13 @@ fn messages(
             id: MessageId::from_bytes(row.get(3)?),
             position: row.get(4)?,
             at: row.get(5)?,
-            text: json::<Words>(row, 6)?.text,
+            text: match row.get_ref(11)? {
+                ValueRef::Null => said::words(row, 6)?,
+                ValueRef::Integer(_)
+                | ValueRef::Real(_)
+                | ValueRef::Text(_)
+                | ValueRef::Blob(_) => words(&said::words(row, 6)?, &json::<Vec<Inside>>(row, 11)?),
+            },
             indexing: indexing(row, 7)?,
         });
     }
@@ -255,12 +275,24 @@ fn usage(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
 
 fn vectors(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
     let Some(model) = state.model().map(str::to_owned) else { return Ok(()) };
+    each_vector(conn, &model, |key, row| {
+        state.set_vector(key, &vector(row, 2)?);
+        Ok(())
+    })
+}
+
+/// Goes through the vectors of a model: whose they are, and the rest from the third column on.
+fn each_vector(
+    conn: &Connection,
+    model: &str,
+    mut take: impl FnMut(RowKey, &Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
     let mut statement = conn
         .prepare_cached("SELECT source, row, model, scale, bytes FROM vector WHERE model = ?1")?;
     let mut rows = statement.query([model])?;
     while let Some(row) = rows.next()? {
         let source = if row.get::<_, u8>(0)? == 0 { Source::Version } else { Source::Message };
-        state.set_vector(RowKey { source, row: row.get(1)? }, &vector(row, 2)?);
+        take(RowKey { source, row: row.get(1)? }, row)?;
     }
     Ok(())
 }
@@ -268,15 +300,26 @@ fn vectors(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
 /// Vectors leave no trace in the outbox: whatever still lacks one is looked up.
 fn pending_vectors(conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
     let Some(model) = state.model().map(str::to_owned) else { return Ok(()) };
-    let mut statement = conn.prepare_cached(
-        "SELECT model, scale, bytes FROM vector WHERE source = ?1 AND row = ?2 AND model = ?3",
-    )?;
     let waiting: Vec<RowKey> = state
         .versions
         .pending()
         .map(|row| RowKey { source: Source::Version, row })
         .chain(state.messages.pending().map(|row| RowKey { source: Source::Message, row }))
         .collect();
+    if waiting.len() > LOOKED_UP {
+        // After an import nearly all wait, and few have a vector.
+        let waiting: FxHashSet<(bool, u64)> =
+            waiting.into_iter().map(|key| (key.source == Source::Message, key.row)).collect();
+        return each_vector(conn, &model, |key, row| {
+            if waiting.contains(&(key.source == Source::Message, key.row)) {
+                state.set_vector(key, &vector(row, 2)?);
+            }
+            Ok(())
+        });
+    }
+    let mut statement = conn.prepare_cached(
+        "SELECT model, scale, bytes FROM vector WHERE source = ?1 AND row = ?2 AND model = ?3",
+    )?;
     for key in waiting {
         let source = u8::from(key.source == Source::Message);
         let found =

@@ -6,7 +6,7 @@ use yore_index::Index;
 
 use super::state::{Beside, State};
 
-const MAGIC: &[u8; 8] = b"yoreidx3";
+const MAGIC: &[u8; 8] = b"yoreidx4";
 const PARTS: usize = 3;
 
 /// Counts what goes through.

@@ -38,6 +38,8 @@ pub(crate) struct State {
 pub(super) struct Beside {
     /// The last change contained.
     pub(super) seq: u64,
+    /// The last of what attachments say that is contained.
+    pub(super) inside: u64,
     /// What tells its past from another; set when it is saved.
     pub(super) mark: [u8; 32],
     /// Whose vectors the indexes hold.
@@ -144,6 +146,7 @@ impl State {
                     talk.rows.retain(|row| !rows.contains(row));
                 }
             }
+            Effect::Read { number } => self.beside.inside = self.beside.inside.max(number),
             Effect::Changed { seq } => self.beside.seq = self.beside.seq.max(seq),
         }
     }

@@ -128,16 +128,26 @@ fn unpack(from: &Path) -> Result<(Header, File)> {
     Ok((serde_json::from_slice(&head).map_err(|_| not_ours())?, file))
 }
 
-/// Takes the database out of a copy of a vault, into a file beside it.
-fn taken_out(inner: &Inner, id: VaultId, from: &Path, to: &Path) -> Result<(VaultInfo, Key)> {
-    let (header, mut database) = unpack(from)?;
+/// Opens a copy of a vault: its key, and the file from where its database begins.
+pub(crate) fn opened(inner: &Inner, id: VaultId, from: &Path) -> Result<(Key, File)> {
+    let (header, database) = unpack(from)?;
+    Ok((key_of(inner, id, &header)?, database))
+}
+
+fn key_of(inner: &Inner, id: VaultId, header: &Header) -> Result<Key> {
     if header.vault.id != id {
         return Err(DomainError::conflict("the copy is of another vault").into());
     }
-    let key = encode::from_hex(&header.wrapped)
+    encode::from_hex(&header.wrapped)
         .ok()
         .and_then(|wrapped| inner.roots.lock().unwrap(&id.bytes(), &wrapped))
-        .ok_or(Error::WrongKey)?;
+        .ok_or(Error::WrongKey)
+}
+
+/// Takes the database out of a copy of a vault, into a file beside it.
+fn taken_out(inner: &Inner, id: VaultId, from: &Path, to: &Path) -> Result<(VaultInfo, Key)> {
+    let (header, mut database) = unpack(from)?;
+    let key = key_of(inner, id, &header)?;
     open::remove(to)?;
     let mut out = File::create(to).map_err(Error::file(to))?;
     std::io::copy(&mut database, &mut out).and_then(|_| out.sync_all()).map_err(Error::file(to))?;

@@ -3,6 +3,7 @@
 //! Pages are decrypted here, not by SQLite, because what must be proven absent is exactly
 //! what SQLite no longer shows: free pages, slack inside pages, frames of older commits.
 
+use std::io::Read;
 use std::path::Path;
 
 use aes::cipher::block_padding::NoPadding;
@@ -40,6 +41,27 @@ pub(crate) fn search(inner: &Inner, id: VaultId, text: &str) -> Result<Traces> {
     }
     merge(&mut traces, within(&*inner.catalog()?, needles)?);
     Ok(traces)
+}
+
+/// Looks for a text in a copy of a vault, from where its database begins.
+pub(crate) fn in_copy(
+    key: &Key,
+    database: &mut impl Read,
+    copy: &Path,
+    text: &str,
+) -> Result<Traces> {
+    let (needles, traces) = (Needles::new(text), Traces::default());
+    let mut scan = Scan { needles, key: key.clone(), traces };
+    for number in 1u32.. {
+        let mut page = Vec::with_capacity(PAGE);
+        let read = database.take(PAGE as u64).read_to_end(&mut page);
+        if read.map_err(Error::file(copy))? == 0 {
+            break;
+        }
+        let plain = page_text(key, number, &page);
+        scan.look(&plain, || format!("{} page {number}", name(copy)));
+    }
+    Ok(scan.traces)
 }
 
 fn merge(traces: &mut Traces, more: Traces) {

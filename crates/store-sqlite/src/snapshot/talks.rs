@@ -4,10 +4,13 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::query::{Filter, Page, PageRequest};
 use yore_domain::{BlobHash, ConversationId, MessageId, Timestamp};
+use yore_store::inside::{Inside, Unread};
 use yore_store::snapshot::Extent;
+use yore_store::{RowKey, Source};
 
 use super::View;
 use super::walk::{Pager, Road, walk};
+use crate::said;
 use crate::select::{conversation_passes, json, talk_possible};
 
 const ROAD: Road = Road {
@@ -101,7 +104,7 @@ pub(super) fn messages(
          WHERE c.id = ?1 AND m.position >= ?2 ORDER BY m.position LIMIT ?3",
     )?;
     let rows = statement.query_map((conversation.bytes(), from, limit), |row| {
-        view.selection.has(row.get(0)?).then(|| json(row, 1)).transpose()
+        view.selection.has(row.get(0)?).then(|| said::message(row, 1)).transpose()
     })?;
     rows.filter_map(Result::transpose).collect()
 }
@@ -119,7 +122,7 @@ pub(super) fn message(
         )?
         .query_one((conversation.bytes(), id.bytes()), |row| {
             let seen = view.selection.has(row.get(0)?);
-            seen.then(|| Ok((row.get(1)?, json(row, 2)?))).transpose()
+            seen.then(|| Ok((row.get(1)?, said::message(row, 2)?))).transpose()
         })
         .optional()
         .map(Option::flatten)
@@ -162,4 +165,54 @@ pub(super) fn blob_chunk(
         .prepare_cached("SELECT bytes FROM blob_chunk WHERE hash = ?1 AND number = ?2")?
         .query_one((hash.0, number), |row| row.get(0))
         .optional()
+}
+
+pub(super) fn unread(view: &View<'_>, limit: usize) -> rusqlite::Result<Vec<Unread>> {
+    let mut statement = view.conn.prepare_cached(
+        "SELECT c.class, m.row, m.data FROM unread w JOIN message m ON m.row = w.message
+         JOIN conversation c ON c.row = m.conversation
+         WHERE NOT EXISTS (SELECT 1 FROM blob_use u LEFT JOIN blob b ON b.hash = u.hash
+             WHERE u.message = m.row AND b.size IS NULL)
+         ORDER BY w.message DESC",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if found.len() == limit {
+            break;
+        }
+        if view.selection.has(row.get(0)?) {
+            let key = RowKey { source: Source::Message, row: row.get(1)? };
+            found.push(Unread { row: key, message: Box::new(said::message(row, 2)?) });
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn inside(
+    view: &View<'_>,
+    conversation: ConversationId,
+    id: MessageId,
+) -> rusqlite::Result<Vec<Inside>> {
+    let row = view
+        .conn
+        .prepare_cached(
+            "SELECT c.class, m.row FROM conversation c JOIN message m ON m.conversation = c.row
+             WHERE c.id = ?1 AND m.id = ?2",
+        )?
+        .query_one((conversation.bytes(), id.bytes()), |row| {
+            view.selection.has(row.get(0)?).then(|| row.get(1)).transpose()
+        })
+        .optional()?
+        .flatten();
+    row.map_or(Ok(Vec::new()), |row| inside_of(view.conn, row))
+}
+
+/// What the attachments of a message say.
+pub(crate) fn inside_of(conn: &Connection, message: u64) -> rusqlite::Result<Vec<Inside>> {
+    let found = conn
+        .prepare_cached("SELECT data FROM inside WHERE message = ?1")?
+        .query_one([message], |row| json(row, 0))
+        .optional()?;
+    Ok(found.unwrap_or_default())
 }

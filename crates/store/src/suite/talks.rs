@@ -2,6 +2,8 @@
 
 #![expect(clippy::missing_panics_doc, reason = "a story panics when the guarantee does not hold")]
 
+use std::sync::Arc;
+
 use serde_json::json;
 use yore_domain::class::{Governance, Label};
 use yore_domain::conversation::{Attachment, Conversation, Message, Role};
@@ -10,9 +12,11 @@ use yore_domain::query::{Corpus, Filter, PageRequest};
 use yore_domain::{BlobHash, ConversationId, MessageId};
 
 use super::{Scene, gather, grant, indexing};
+use crate::inside::Inside;
 use crate::plan::{AliasTarget, Grave};
+use crate::search::{RowKey, Vector};
 use crate::snapshot::Buried;
-use crate::{CommitError, Precondition, Write};
+use crate::{CommitError, Precondition, Snapshot, Write};
 
 /// Makes and commits an empty conversation.
 pub async fn talk(scene: &Scene<'_>, platform: &str) -> Conversation {
@@ -46,7 +50,7 @@ pub async fn say(scene: &Scene<'_>, conversation: &Conversation, text: &str) -> 
 #[must_use]
 pub fn saying(conversation: ConversationId, message: &Message) -> Write {
     let indexing = indexing(&message.text);
-    Write::Message { conversation, message: Box::new(message.clone()), indexing }
+    Write::Message { conversation, message: Arc::new(message.clone()), indexing }
 }
 
 /// A message that nobody has said yet.
@@ -157,6 +161,83 @@ pub async fn attachments_follow_their_messages(scene: &Scene<'_>) {
         (view.blob(waiting).await.unwrap(), view.blob(blob).await.unwrap()),
         (complete, None)
     );
+}
+
+/// The messages that hold a word.
+async fn said_by(scene: &Scene<'_>, view: &dyn Snapshot, words: &str) -> Vec<RowKey> {
+    let found = gather(view, words, Corpus::Messages, &Filter::default(), scene.tick()).await;
+    found.iter().filter(|one| one.signals.lexical > 0.0).map(|one| one.row).collect()
+}
+
+/// What attachments say is found with the message that names them, by whoever sees it, and goes
+/// with it.
+pub async fn what_attachments_say_belongs_to_their_message(scene: &Scene<'_>) {
+    let bytes = b"the ferry to Hydra leaves at nine".to_vec();
+    let (blob, size) = (BlobHash::of(&bytes), bytes.len() as u64);
+    let chunk = |complete| Write::BlobChunk { blob, number: 0, bytes: bytes.clone(), complete };
+    let mut talk = talk(scene, "claude").await;
+    say(scene, &talk, "nothing hangs on this").await;
+    let mut timetable = message(scene, "see the timetable");
+    timetable.attachments = vec![Attachment {
+        filename: "ferries.txt".into(),
+        media_type: "text/plain".into(),
+        blob: Some(blob),
+        size: None,
+        foreign: yore_domain::memory::Foreign::new(),
+    }];
+    scene.commit(vec![saying(talk.id, &timetable), chunk(None)]).await;
+    assert!(scene.look().await.unread(10).await.unwrap().is_empty(), "it is not whole yet");
+    scene.commit(vec![chunk(Some(size))]).await;
+    let view = scene.look().await;
+    let waiting = view.unread(10).await.unwrap();
+    assert_eq!(waiting.iter().map(|one| &*one.message).collect::<Vec<_>>(), [&timetable]);
+    assert!(view.inside(talk.id, timetable.id).await.unwrap().is_empty());
+    let row = waiting[0].row;
+    let (model, values) = ("sentence".to_owned(), vec![1; 384]);
+    let vector = Vector { model, scale: 0.1, values };
+    scene.commit(vec![Write::Vector { row, vector }]).await;
+
+    let inside = vec![Inside { blob, text: "the ferry to Hydra leaves at nine".into() }];
+    let read = Write::Inside {
+        row,
+        inside: inside.clone(),
+        indexing: indexing("see the timetable ferry Hydra nine"),
+    };
+    scene.commit(vec![read.clone()]).await;
+    scene.commit(vec![read]).await;
+    let view = scene.look().await;
+    assert!(view.unread(10).await.unwrap().is_empty());
+    assert_eq!(view.inside(talk.id, timetable.id).await.unwrap(), inside);
+    assert_eq!(said_by(scene, &*view, "Hydra ferry").await, [row]);
+    assert_eq!(said_by(scene, &*view, "timetable").await, [row], "by its own words, too");
+    let vectors = view.unembedded("sentence", 10).await.unwrap();
+    let again = vectors.iter().find(|(one, _)| *one == row);
+    assert!(again.is_some_and(|(_, text)| text.contains("Hydra")), "its vector is made anew");
+
+    let health = vec![Label::new("health").unwrap()];
+    let reader = scene.agent(&[Grant { read: Labels::Under(health.clone()), ..grant("reader") }]);
+    let hidden = scene.look_as(&reader).await;
+    assert!(hidden.inside(talk.id, timetable.id).await.unwrap().is_empty());
+    assert!(hidden.unread(10).await.unwrap().is_empty());
+    assert!(
+        said_by(scene, &*hidden, "Hydra").await.is_empty(),
+        "the conversation is of another class"
+    );
+    talk.governance.labels = health;
+    scene.commit(vec![Write::Conversation(Box::new(talk.clone()))]).await;
+    let seen = scene.look_as(&reader).await;
+    assert_eq!(seen.inside(talk.id, timetable.id).await.unwrap(), inside);
+    assert_eq!(said_by(scene, &*seen, "Hydra").await, [row]);
+
+    scene.commit(vec![Write::EraseMessage(talk.id, timetable.id)]).await;
+    let view = scene.look().await;
+    assert!(view.inside(talk.id, timetable.id).await.unwrap().is_empty());
+    assert!(said_by(scene, &*view, "Hydra").await.is_empty());
+    // Whoever read it meanwhile is too late.
+    let late = Write::Inside { row, inside, indexing: indexing("Hydra") };
+    scene.commit(vec![late]).await;
+    let view = scene.look().await;
+    assert!(said_by(scene, &*view, "Hydra").await.is_empty());
 }
 
 /// Erased messages and conversations are gone from lists and searches.

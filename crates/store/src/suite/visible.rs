@@ -2,6 +2,7 @@
 //! any answer depends on what is hidden.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -237,7 +238,7 @@ impl Content {
             writes.push(Write::Conversation(Box::new(talk.clone())));
             writes.extend(messages.iter().map(|message| Write::Message {
                 conversation: talk.id,
-                message: Box::new(message.clone()),
+                message: Arc::new(message.clone()),
                 indexing: indexing(&message.text),
             }));
             let target = AliasTarget::Conversation(talk.id);
