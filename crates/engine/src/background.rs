@@ -1,4 +1,4 @@
-//! The server's own work: vectors, near-duplicates, retention, lapsed holds, short-term memory and
+//! The server's own work: reading attachments, vectors, near-duplicates, retention, lapsed holds, short-term memory and
 //! proposals to tidy up.
 //!
 //! All of it can be stopped anywhere and taken up again: what is left to do is read from the
@@ -8,6 +8,7 @@ mod care;
 mod duplicates;
 pub(crate) mod notify;
 mod pace;
+mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,12 +48,17 @@ const ROUND: Duration = Duration::from_secs(3600);
 const WORK: &str = "work";
 const TURN: Duration = Duration::from_secs(120);
 const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// How long after a batch of an import its vault counts as being filled. What is left to do then
+/// takes far longer than the import, which somebody waits for.
+const FILLED: Duration = Duration::from_secs(2);
 
 /// Which vaults have something to do.
 #[derive(Default)]
 pub(crate) struct Work {
     touched: Mutex<BTreeSet<VaultId>>,
     wake: Notify,
+    /// Vaults that an import fills, and when its last batch came.
+    filling: Mutex<BTreeMap<VaultId, Instant>>,
     /// When each vault's short-term memory was looked at, and what came since.
     paces: Mutex<BTreeMap<VaultId, Pace>>,
     /// The passes over short-term memory that are under way.
@@ -68,6 +74,17 @@ impl Work {
         if self.touched.lock().insert(vault) {
             self.wake.notify_one();
         }
+    }
+
+    /// Says that a batch of an import came into a vault.
+    pub(crate) fn fills(&self, vault: VaultId) {
+        self.filling.lock().insert(vault, Instant::now());
+    }
+
+    fn is_filling(&self, vault: VaultId) -> bool {
+        let mut filling = self.filling.lock();
+        filling.retain(|_, last| last.elapsed() < FILLED);
+        filling.contains_key(&vault)
     }
 
     /// Says that somebody listens to a vault.
@@ -170,6 +187,8 @@ impl Engine {
             self.end_memories(vault).await?,
             self.end_kept(vault).await?,
             self.lapse_holds(vault).await?,
+            // Before vectors are made, for they are made of what attachments say, too.
+            self.read_attachments(vault).await?,
             self.embed(vault).await?,
         ];
         if pieces.contains(&Left::More) {
@@ -304,6 +323,7 @@ async fn run(engine: Engine, mut stopped: watch::Receiver<bool>) {
 async fn work_until(engine: &Engine, stopped: &mut watch::Receiver<bool>) {
     let mut round: Option<Instant> = None;
     // Vaults in which another server works: it may have looked away just before this one wrote.
+    // And those that are being filled.
     let mut others: BTreeSet<VaultId> = BTreeSet::new();
     loop {
         let mut vaults = std::mem::take(&mut *engine.0.work.touched.lock());
@@ -320,7 +340,7 @@ async fn work_until(engine: &Engine, stopped: &mut watch::Receiver<bool>) {
         for vault in vaults {
             match finish(engine, vault, stopped).await {
                 Some(Turn::Done) => {}
-                Some(Turn::Others) => {
+                Some(Turn::Others | Turn::Filling) => {
                     others.insert(vault);
                 }
                 None => return,
@@ -343,6 +363,8 @@ enum Turn {
     Done,
     /// Another server's.
     Others,
+    /// An import's.
+    Filling,
 }
 
 /// Works in one vault until nothing is left; `None` when it was told to stop.
@@ -367,6 +389,9 @@ async fn take_turns(
     stopped: &mut watch::Receiver<bool>,
 ) -> Option<Turn> {
     loop {
+        if engine.0.work.is_filling(vault) {
+            return Some(Turn::Filling);
+        }
         let begun = Instant::now();
         match engine.takes(vault, WORK, TURN).await {
             Ok(true) => {}

@@ -54,6 +54,8 @@ pub struct Credentials {
     pub claims: Vec<Claims>,
     /// The certificate whose key the other end of the connection holds.
     pub certificate: Option<Thumbprint>,
+    /// What a passkey of the owner signed.
+    pub passkey: Option<Box<Assertion>>,
     /// Grants that whoever holds the master key takes up for their agents, beside the proof.
     pub taken_up: Vec<GrantId>,
     /// What could not be read as a credential; its presence refuses the call.
@@ -66,6 +68,32 @@ impl Credentials {
     pub fn subject(&self) -> Option<&str> {
         self.claims.iter().find_map(|claims| claims.subject.as_deref())
     }
+}
+
+/// What a browser was asked to let a passkey sign, and where.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The challenge.
+    pub challenge: Vec<u8>,
+    /// The origins of pages that may have asked.
+    pub origins: Vec<String>,
+    /// The host of those pages, to which a passkey belongs.
+    pub host: String,
+}
+
+/// What a passkey signed, as it came.
+#[derive(Clone, Debug)]
+pub struct Assertion {
+    /// What it was asked.
+    pub asked: Asked,
+    /// The id of the passkey.
+    pub passkey: Vec<u8>,
+    /// What the browser says that it asked, as JSON.
+    pub client_data: Vec<u8>,
+    /// What the authenticator says.
+    pub data: Vec<u8>,
+    /// Its signature over both.
+    pub signature: Vec<u8>,
 }
 
 /// The SHA-256 of a certificate, whose key was shown to be held.

@@ -13,6 +13,7 @@ use yore_store::keeper::VaultInfo;
 
 use crate::call::{Call, Claims, Credentials, Proof, Secret, VaultRef};
 use crate::engine::Engine;
+use crate::ops::passkeys::shown;
 use crate::token::{self, Shape};
 
 /// Whether an unknown owner gets a vault when the credential may act for any owner.
@@ -86,6 +87,9 @@ impl Engine {
         for id in &call.credentials.taken_up {
             let grant = snapshot.grant(*id).await?.map(Box::new);
             presented.push(Presented::TakenUp { grant });
+        }
+        if let Some(assertion) = &call.credentials.passkey {
+            presented.push(Presented::Passkey(shown(&*snapshot, assertion).await?));
         }
         let open = snapshot.setting("public_reads").await?;
         let public_reads = open.and_then(|value| value.as_bool()).unwrap_or(false);
@@ -328,8 +332,10 @@ impl Engine {
 
 /// Whether nothing at all is presented.
 fn is_silent(call: &Call) -> bool {
-    let Credentials { bearer, claims, certificate, taken_up, unreadable } = &call.credentials;
+    let Credentials { bearer, claims, certificate, passkey, taken_up, unreadable } =
+        &call.credentials;
     bearer.is_none()
+        && passkey.is_none()
         && claims.is_empty()
         && certificate.is_none()
         && taken_up.is_empty()
@@ -350,6 +356,7 @@ fn veiled(call: &Call, presented: &[Presented], error: Error) -> Error {
         Presented::MasterKey { proven } => *proven,
         Presented::Token { token, .. } => token.is_some(),
         Presented::Claims { signature, issuer, .. } => *signature && *issuer != Standing::Stranger,
+        Presented::Passkey(passkey) => passkey.known && passkey.signature,
         Presented::TakenUp { .. } | Presented::Unreadable { .. } => false,
     };
     let stranger = named && !is_silent(call) && !presented.iter().any(stands);
@@ -405,9 +412,10 @@ fn stands(proof: &Presented, now: Timestamp) -> bool {
     match proof {
         Presented::MasterKey { proven } => *proven,
         Presented::Token { token, .. } => token.as_ref().is_some_and(|t| t.holds_at(now)),
-        Presented::Claims { .. } | Presented::TakenUp { .. } | Presented::Unreadable { .. } => {
-            false
-        }
+        Presented::Claims { .. }
+        | Presented::Passkey(_)
+        | Presented::TakenUp { .. }
+        | Presented::Unreadable { .. } => false,
     }
 }
 
@@ -418,9 +426,10 @@ fn may_create(proof: &Presented) -> bool {
             token.as_ref().is_some_and(|t| !matches!(t.bearer, Bearer::Admin(_)))
         }
         Presented::MasterKey { .. } => true,
-        Presented::Claims { .. } | Presented::TakenUp { .. } | Presented::Unreadable { .. } => {
-            false
-        }
+        Presented::Claims { .. }
+        | Presented::Passkey(_)
+        | Presented::TakenUp { .. }
+        | Presented::Unreadable { .. } => false,
     }
 }
 

@@ -31,7 +31,8 @@ pub use audit_copy::{Checker, CopyReport, Line, Sealed};
 pub use background::Background;
 pub use background::notify::{Answered, Notice, Post};
 pub use call::{
-    Call, Claims, Credentials, Issuers, Proof, Published, Secret, Thumbprint, VaultRef,
+    Asked, Assertion, Call, Claims, Credentials, Issuers, Proof, Published, Secret, Thumbprint,
+    VaultRef,
 };
 pub use clock::{Clock, FixedClock};
 pub use engine::{DEFAULT_OWNER, Engine, Parts, Settings};
@@ -63,6 +64,8 @@ pub use ops::identify::{Caller, Identity};
 pub use ops::import::{Imported, fingerprint};
 pub use ops::inbox::Putting;
 pub use ops::neighbours::{HOPS, Neighbour};
+pub use ops::passage::Passage;
+pub use ops::passkeys::{NewPasskey, Passkey};
 pub use ops::peers::Peer;
 pub use ops::preview::Preview;
 pub use ops::propose::{Proposal, Proposed};
@@ -74,6 +77,7 @@ pub use ops::review::{Decision, Reviewed};
 pub use ops::say::Said;
 pub use ops::schedule::{Every, Schedule};
 pub use ops::search::{Place, Results, Seen, Sought};
+pub use ops::sign_in::{Session as SignIn, SignedIn};
 pub use ops::simulate::Simulated;
 pub use ops::takeout::{Contents, Part, Step, Takeout};
 pub use ops::talk::{Listed, Talk};

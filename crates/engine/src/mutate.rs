@@ -46,6 +46,9 @@ pub struct Wish {
     /// Store it even if exactly this was said before.
     #[serde(default)]
     pub keep_duplicate: bool,
+    /// It waits because another host says something else, where it waits for approval.
+    #[serde(default)]
+    pub conflict: bool,
 }
 
 /// What a mutation did.
@@ -327,6 +330,12 @@ impl Ground<'_> {
         match judge(self.permit, mutation, &facts, self.now) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Hold(reason) => {
+                let reason = match (reason, self.targets.first()) {
+                    (HoldReason::Requested, Some(target)) if self.wish.conflict => {
+                        HoldReason::SyncConflict(target.head.memory)
+                    }
+                    (reason, _) => reason,
+                };
                 let cluster = learning::cluster(self.permit, mutation, &facts);
                 let name = cluster.as_ref().map(learn::rule_name);
                 let learned =

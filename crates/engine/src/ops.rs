@@ -38,6 +38,8 @@ pub mod locate;
 pub(crate) mod many;
 mod merge;
 pub mod neighbours;
+pub mod passage;
+pub mod passkeys;
 pub mod peers;
 pub mod preview;
 mod prior;
@@ -59,8 +61,10 @@ pub mod say;
 pub mod schedule;
 pub mod search;
 mod shown;
+pub mod sign_in;
 pub mod simulate;
 pub mod survey;
+pub mod sync;
 pub mod takeout;
 pub mod talk;
 pub mod tenants;
@@ -80,7 +84,7 @@ use yore_domain::mutation::Mutation;
 
 use crate::mutate::{Ground, Steps};
 
-pub(crate) use remember::indexing;
+pub(crate) use remember::{indexing, text_indexing};
 
 /// Whether to only say what would happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -26,6 +26,7 @@ mod nodes;
 mod preview;
 mod propose;
 mod ranking;
+mod read;
 mod recall;
 mod remember;
 mod review;

@@ -17,6 +17,7 @@ use yore_domain::{Error, Result, Span, Timestamp, VaultId};
 use yore_policy::Need;
 use yore_store::{Precondition, Snapshot, Write};
 
+use super::inbox::{LOOKED_AT, put_aside};
 use super::peers::{Peer, peers, speaking};
 use super::transcript::{Speaker, Spoken, record};
 use crate::call::Call;
@@ -374,9 +375,19 @@ impl Incoming {
         let mut writes = Vec::new();
         for inbox in inboxes {
             let waiting = snapshot.waiting(inbox).await?;
-            let all: u64 = waiting.iter().map(|(_, count)| count).sum();
+            let mut all: u64 = waiting.iter().map(|(_, count)| count).sum();
             let mine = waiting.iter().find(|(sender, _)| *sender == self.sender);
-            if all >= INBOX || mine.is_some_and(|(_, count)| *count >= SENDER) {
+            let mut mine = mine.map_or(0, |(_, count)| *count);
+            if all >= INBOX || mine >= SENDER {
+                // What lapsed counts for nothing; it goes when its place is needed.
+                let mut lapsed = snapshot.letters(inbox, LOOKED_AT).await?;
+                lapsed.retain(|letter| letter.expires <= now);
+                all = all.saturating_sub(lapsed.len() as u64);
+                let gone = lapsed.iter().filter(|letter| letter.sender == self.sender).count();
+                mine = mine.saturating_sub(gone as u64);
+                writes.extend(put_aside(snapshot, lapsed).await?);
+            }
+            if all >= INBOX || mine >= SENDER {
                 return Err(Error::RateLimited { retry_after: Duration::from_secs(60) });
             }
             writes.push(Write::Letter(Box::new(Letter {

@@ -5,7 +5,7 @@ use yore_domain::grant::Verb;
 use yore_domain::{ConversationId, Error, Result};
 use yore_policy::Need;
 
-use super::converse::append;
+use super::converse::{append, shared};
 use super::get::conversation_named;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -29,7 +29,7 @@ impl Engine {
                     let winner = Some(head.id.to_string());
                     return Err(Error::Conflict { reason: "the id is taken".to_owned(), winner });
                 }
-                let planned = append(engine, session, snapshot, head, messages).await?;
+                let planned = append(engine, session, snapshot, head, &shared(messages)).await?;
                 let said = planned.output;
                 let trace = Trace::count(said.appended)
                     .with("conversation", said.conversation.to_string())

@@ -1,5 +1,7 @@
 //! Recalled memories as a block of text for a model's context.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use yore_domain::conversation::Role;
@@ -9,7 +11,8 @@ use yore_domain::query::Recall;
 use yore_domain::{HoldId, MemoryId, Result};
 use yore_policy::Need;
 
-use super::recall::{Found, trace};
+use super::passage::Passage;
+use super::recall::{Found, Hit, trace};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::frame::{Frame, Line, frame};
@@ -43,9 +46,7 @@ impl Engine {
                     let (recall, budget) = input;
                     let (mut recalled, withheld) = engine.find(session, snapshot, recall).await?;
                     let Frame { text, kept, tokens } =
-                        framed(recalled.results.iter().map(|hit| &hit.found), *budget, |text| {
-                            engine.tokens_of(text)
-                        });
+                        framed(&recalled.results, *budget, |text| engine.tokens_of(text));
                     let mut kept = kept.into_iter();
                     recalled.results.retain(|_| kept.next().unwrap_or(false));
                     let used =
@@ -60,12 +61,8 @@ impl Engine {
     }
 }
 
-fn framed<'a>(
-    found: impl Iterator<Item = &'a Found>,
-    budget: usize,
-    tokens: impl Fn(&str) -> usize,
-) -> Frame {
-    let described: Vec<Described<'a>> = found.map(Described::of).collect();
+fn framed(hits: &[Hit], budget: usize, tokens: impl Fn(&str) -> usize) -> Frame {
+    let described: Vec<Described<'_>> = hits.iter().map(Described::of).collect();
     frame(described.iter().map(Described::line), budget, tokens)
 }
 
@@ -75,10 +72,19 @@ struct Described<'a> {
     at: String,
     by: String,
     id: String,
+    text: Cow<'a, str>,
 }
 
 impl<'a> Described<'a> {
-    fn of(found: &'a Found) -> Self {
+    fn of(hit: &'a Hit) -> Self {
+        let found = &hit.found;
+        let text = match &hit.inside {
+            None => Cow::Borrowed(found.text()),
+            Some(passage) => {
+                let Passage { filename, text, .. } = passage;
+                Cow::Owned(format!("{} [{filename}: {text}]", found.text()))
+            }
+        };
         let (at, by, id) = match found {
             Found::Memory { version, .. } => {
                 let provenance = &version.content.provenance;
@@ -103,7 +109,7 @@ impl<'a> Described<'a> {
         };
         let at = at.to_string();
         let date = at.split('T').next().unwrap_or_default().to_owned();
-        Self { found, at: date, by: by.to_owned(), id }
+        Self { found, at: date, by: by.to_owned(), id, text }
     }
 
     fn line(&self) -> Line<'_> {
@@ -113,6 +119,6 @@ impl<'a> Described<'a> {
             }
             Found::Message { conversation, .. } => ("said", conversation.scope.project.as_deref()),
         };
-        Line { what, project, at: &self.at, by: &self.by, id: &self.id, text: self.found.text() }
+        Line { what, project, at: &self.at, by: &self.by, id: &self.id, text: &self.text }
     }
 }

@@ -1,6 +1,7 @@
 //! Conversations: appended to, read, and erased; never edited.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,7 @@ impl Engine {
         let input = (conversation, messages);
         self.change(call, need, input, |engine, session, snapshot, (conversation, messages)| {
             Box::pin(async move {
+                let messages = &shared(messages);
                 let mut planned = append(engine, session, snapshot, conversation, messages).await?;
                 let said = &planned.output;
                 planned.trace = Trace::count(said.appended)
@@ -216,7 +218,7 @@ async fn erasable(session: &Session, snapshot: &dyn Snapshot, id: ConversationId
 async fn attachments_are_its_own(
     session: &Session,
     snapshot: &dyn Snapshot,
-    messages: &[Message],
+    messages: &[Arc<Message>],
 ) -> Result<()> {
     if session.is_owner() {
         return Ok(());
@@ -231,19 +233,24 @@ async fn attachments_are_its_own(
     Ok(())
 }
 
+/// Messages as a plan holds them.
+pub(crate) fn shared(messages: &[Message]) -> Vec<Arc<Message>> {
+    messages.iter().cloned().map(Arc::new).collect()
+}
+
 /// Plans appending. What is there already stays as it is, so that a retry changes nothing.
 pub(crate) async fn append(
     engine: &Engine,
     session: &Session,
     snapshot: &dyn Snapshot,
     asked: &Conversation,
-    messages: &[Message],
+    messages: &[Arc<Message>],
 ) -> Result<Planned<Conversed>> {
     asked.validate()?;
     if messages.len() > MESSAGES {
         return Err(Error::too_large("messages", MESSAGES));
     }
-    messages.iter().try_for_each(Message::validate)?;
+    messages.iter().try_for_each(|message| message.validate())?;
     session.permit.may_write(&asked.class())?;
     attachments_are_its_own(session, snapshot, messages).await?;
     let mut id = conversation_named(session, snapshot, asked.id).await?;
@@ -286,7 +293,7 @@ pub(crate) async fn append(
     if guarded.child == Some(true) {
         protect(&mut head.governance, [&Regulated::Child.label()]);
     }
-    let named = |message: &&Message| parental_consent(&message.foreign).is_some();
+    let named = |message: &&&Arc<Message>| parental_consent(&message.foreign).is_some();
     let consent = parental_consent(&head.foreign)
         .or_else(|| fresh.iter().find(|message| named(message)).map(|_| "said by a message"))
         .or_else(|| known.as_ref().and_then(|known| parental_consent(&known.foreign)));
@@ -314,7 +321,7 @@ pub(crate) async fn append(
     writes.extend(fresh.into_iter().map(|message| Write::Message {
         conversation: id,
         indexing: text_indexing(engine, &message.text),
-        message: Box::new(message.clone()),
+        message: Arc::clone(message),
     }));
     let mut planned = Planned::done(output, writes);
     planned.preconditions.push(Precondition::Conversation(id, known.is_some()));

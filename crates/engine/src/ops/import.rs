@@ -1,18 +1,20 @@
 //! Taking in what was exported: each item is judged by itself, the batch is committed at once.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufWriter;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::Verb;
 use yore_domain::hold::Rule;
 use yore_domain::memory::{Draft, DraftTimes, Status, Version};
 use yore_domain::mutation::Mutation;
 use yore_domain::profile::Profile;
-use yore_domain::{Error, MemoryId, Result, VersionId};
+use yore_domain::{ConversationId, Error, MemoryId, Result, VersionId};
 use yore_policy::Need;
 use yore_store::plan::{AliasTarget, Indexing};
 use yore_store::{Precondition, Snapshot, Write};
@@ -28,6 +30,8 @@ use crate::mutate::{Ground, Weighed, Wish, cites, epochs};
 use crate::run::{Act, Attempt, Planned, Session, Trace};
 use crate::stated::stated_versions;
 
+/// Bytes that are hashed at once.
+const HASHED: usize = 32 << 10;
 /// Items of one batch.
 const ITEMS: usize = 500;
 
@@ -56,7 +60,33 @@ pub struct Imported {
 
 #[derive(Debug, Serialize)]
 struct Import {
-    items: Vec<Item>,
+    items: Vec<Brought>,
+    /// By what the caller will know conversations again, besides what they say.
+    prints: BTreeMap<ConversationId, String>,
+}
+
+/// An item, with messages that a plan can hold without copying them.
+#[derive(Debug, Serialize)]
+enum Brought {
+    Memory(Vec<Version>),
+    Conversation(Box<Conversation>, #[serde(serialize_with = "plain")] Vec<Arc<Message>>),
+    Profile(Profile),
+}
+
+impl From<Item> for Brought {
+    fn from(item: Item) -> Self {
+        match item {
+            Item::Memory { versions } => Self::Memory(versions),
+            Item::Conversation { conversation, messages } => {
+                Self::Conversation(conversation, messages.into_iter().map(Arc::new).collect())
+            }
+            Item::Profile(profile) => Self::Profile(profile),
+        }
+    }
+}
+
+fn plain<S: Serializer>(messages: &[Arc<Message>], to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_seq(messages.iter().map(|message| &**message))
 }
 
 /// A batch being planned.
@@ -66,6 +96,7 @@ struct Batch<'a> {
     session: &'a Session,
     snapshot: &'a dyn Snapshot,
     rules: &'a [Rule],
+    prints: &'a BTreeMap<ConversationId, String>,
     /// What the batch itself says already, and the memory that says it unless that waits.
     said: BTreeMap<String, Option<MemoryId>>,
     seen: BTreeSet<[u8; 16]>,
@@ -76,15 +107,28 @@ struct Batch<'a> {
 impl Engine {
     /// Takes in a batch of items.
     pub async fn import(&self, call: &Call, items: Vec<Item>) -> Result<Imported> {
-        self.act(call, &Import { items }).await
+        self.import_as(call, items, BTreeMap::new()).await
+    }
+
+    /// Takes in a batch of items, and notes by what the caller knows where conversations came
+    /// from: [`Engine::imported`] tells what is known by such a print, too.
+    pub async fn import_as(
+        &self,
+        call: &Call,
+        items: Vec<Item>,
+        prints: BTreeMap<ConversationId, String>,
+    ) -> Result<Imported> {
+        let items = items.into_iter().map(Brought::from).collect();
+        self.act(call, &Import { items, prints }).await
     }
 
     /// Says what would become of a batch of items. Nothing is written but the audit entry.
     pub async fn weigh_import(&self, call: &Call, items: Vec<Item>) -> Result<Imported> {
-        self.rehearse(call, &Import { items }).await
+        let items = items.into_iter().map(Brought::from).collect();
+        self.rehearse(call, &Import { items, prints: BTreeMap::new() }).await
     }
 
-    /// Says of conversations, by their fingerprints, whether exactly they came in before.
+    /// Says of conversations, by their fingerprints or prints, whether exactly they came in before.
     pub async fn imported(&self, call: &Call, fingerprints: Vec<String>) -> Result<Vec<bool>> {
         let need = Need::one("imported", Verb::Write);
         self.look(call, need, fingerprints, |_, session, snapshot, fingerprints| {
@@ -135,6 +179,7 @@ impl Act for Import {
                 session,
                 snapshot,
                 rules: &rules,
+                prints: &self.prints,
                 said: BTreeMap::new(),
                 seen: BTreeSet::new(),
                 stated: BTreeSet::new(),
@@ -159,16 +204,20 @@ impl Act for Import {
             Ok(planned)
         })
     }
+
+    fn committed(&self, engine: &Engine, session: &Session) {
+        engine.0.work.fills(session.permit.vault());
+    }
 }
 
 /// What an item is called in a report.
-fn named(item: &Item) -> String {
+fn named(item: &Brought) -> String {
     match item {
-        Item::Memory { versions } => {
+        Brought::Memory(versions) => {
             versions.first().map(|version| version.memory.to_string()).unwrap_or_default()
         }
-        Item::Conversation { conversation, .. } => conversation.id.to_string(),
-        Item::Profile(profile) => profile.user.clone().unwrap_or_default(),
+        Brought::Conversation(conversation, _) => conversation.id.to_string(),
+        Brought::Profile(profile) => profile.user.clone().unwrap_or_default(),
     }
 }
 
@@ -180,7 +229,14 @@ fn imports(session: &Session) -> String {
 /// Returns the fingerprint of a conversation as it is brought in: the same words, the same
 /// fingerprint.
 #[must_use]
-pub fn fingerprint(head: &Conversation, messages: &[Message]) -> String {
+pub fn fingerprint(head: &Conversation, messages: &[impl Borrow<Message>]) -> String {
+    struct Said<'a, M>(&'a [M]);
+    impl<M: Borrow<Message>> Serialize for Said<'_, M> {
+        fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+            to.collect_seq(self.0.iter().map(Borrow::<Message>::borrow))
+        }
+    }
+    #[derive(Debug)]
     struct Digest(yore_canon::hash::Blake3Hasher);
     impl std::io::Write for Digest {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -191,21 +247,24 @@ pub fn fingerprint(head: &Conversation, messages: &[Message]) -> String {
             Ok(())
         }
     }
-    let mut digest = Digest(yore_canon::hash::Blake3::hasher());
-    serde_json::to_writer(&mut digest, &(head, messages))
+    // JSON is written a few bytes at a time, and hashed much faster in long pieces.
+    let digest = Digest(yore_canon::hash::Blake3::hasher());
+    let mut pieces = BufWriter::with_capacity(HASHED, digest);
+    serde_json::to_writer(&mut pieces, &(head, Said(messages)))
         .expect("invariant: a conversation is JSON and hashing never fails");
+    let digest = pieces.into_inner().expect("invariant: hashing never fails");
     digest.0.finish().to_hex()
 }
 
-impl Planner<Item> for Batch<'_> {
-    fn one<'a>(&'a mut self, item: &'a Item) -> BoxFuture<'a, Result<()>> {
+impl Planner<Brought> for Batch<'_> {
+    fn one<'a>(&'a mut self, item: &'a Brought) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match item {
-                Item::Memory { versions } => self.memory(versions).await,
-                Item::Conversation { conversation, messages } => {
+                Brought::Memory(versions) => self.memory(versions).await,
+                Brought::Conversation(conversation, messages) => {
                     self.conversation(conversation, messages).await
                 }
-                Item::Profile(profile) => self.profile(profile).await,
+                Brought::Profile(profile) => self.profile(profile).await,
             }
         })
     }
@@ -391,9 +450,14 @@ impl Batch<'_> {
         Ok(())
     }
 
-    async fn conversation(&mut self, head: &Conversation, messages: &[Message]) -> Result<()> {
+    async fn conversation(&mut self, head: &Conversation, messages: &[Arc<Message>]) -> Result<()> {
         if !self.seen.insert(head.id.bytes()) {
             return Err(Error::invalid("id", "the batch holds the conversation twice"));
+        }
+        let print = fingerprint(head, messages);
+        if self.snapshot.resolve(&imports(self.session), &print).await?.is_some() {
+            self.planned.output.duplicates += 1;
+            return Ok(());
         }
         let namespace = self.session.namespace();
         let buried = self.snapshot.buried(namespace, &head.id.to_string()).await?;
@@ -420,12 +484,14 @@ impl Batch<'_> {
         *if fresh { &mut self.planned.output.imported } else { &mut self.planned.output.merged } +=
             1;
         self.planned.writes.extend(planned.writes);
-        self.planned.writes.push(Write::Alias {
+        let target = AliasTarget::Conversation(planned.output.conversation);
+        let names = [Some(print), self.prints.get(&head.id).cloned()];
+        self.planned.writes.extend(names.into_iter().flatten().map(|name| Write::Alias {
             namespace: imports(self.session),
-            name: fingerprint(head, messages),
-            target: AliasTarget::Conversation(planned.output.conversation),
+            name,
+            target,
             instead_of: None,
-        });
+        }));
         self.planned.preconditions.extend(planned.preconditions);
         Ok(())
     }

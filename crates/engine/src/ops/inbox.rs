@@ -1,13 +1,15 @@
 //! Inboxes of registered agents: letters wait, are handed out until they are acknowledged, and
 //! lapse.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::stream::{Letter, LetterState};
 use yore_domain::{Error, Result, Span, Timestamp};
 use yore_policy::Need;
-use yore_store::Write;
+use yore_store::{Snapshot, Write};
 
 use super::accept::copy_for;
 use super::peers::{peers, speaking};
@@ -19,7 +21,9 @@ use crate::run::{Planned, Trace};
 /// How long a letter that was handed out stays out before it is handed out again.
 const AGAIN: Span = Span::seconds(30);
 /// Letters that are looked through.
-const LOOKED_AT: usize = 1000;
+pub(super) const LOOKED_AT: usize = 1000;
+/// Letters that lapsed and are kept aside until their sender is told.
+const ASIDE: u64 = 100;
 /// How long a letter of the server's own waits.
 const LIFE: Span = Span::days(7);
 
@@ -72,17 +76,10 @@ impl Engine {
         self.change(&call, need("inbox.take"), input, |_, session, snapshot, (inbox, limit)| {
             Box::pin(async move {
                 speaking(session, snapshot, inbox).await?;
-                let (mut taken, mut writes) = (Vec::new(), Vec::new());
-                let known = peers(snapshot).await?;
+                let (mut taken, mut writes, mut lapsed) = (Vec::new(), Vec::new(), Vec::new());
                 for mut letter in snapshot.letters(inbox, LOOKED_AT).await? {
                     if letter.expires <= session.now {
-                        // Whoever has an inbox is told there, and the letter goes then.
-                        if known.iter().any(|peer| peer.did == letter.sender) {
-                            continue;
-                        }
-                        letter.state = LetterState::Expired;
-                        letter.bytes.clear();
-                        writes.push(Write::Letter(Box::new(letter)));
+                        lapsed.push(letter);
                         continue;
                     }
                     let out = letter.delivered.is_some_and(|at| session.now < at.plus(AGAIN));
@@ -94,6 +91,7 @@ impl Engine {
                     writes.push(Write::Letter(Box::new(letter.clone())));
                     taken.push(letter);
                 }
+                writes.extend(put_aside(snapshot, lapsed).await?);
                 let trace = Trace::count(taken.len());
                 Ok(Planned::done(taken, writes).traced(trace))
             })
@@ -107,7 +105,7 @@ impl Engine {
         self.look(call, need("inbox.lapsed"), input, |_, session, snapshot, sender| {
             Box::pin(async move {
                 speaking(session, snapshot, sender).await?;
-                let mut lapsed = Vec::new();
+                let mut lapsed = snapshot.letters(&aside(sender), LOOKED_AT).await?;
                 for peer in peers(snapshot).await? {
                     let waiting = snapshot.letters(&peer.did, LOOKED_AT).await?;
                     lapsed.extend(waiting.into_iter().filter(|letter| {
@@ -211,6 +209,40 @@ impl Engine {
         })
         .await
     }
+}
+
+/// Takes letters that lapsed out of their inboxes, where they would stand in the way of others.
+/// A sender with an inbox of its own is still to be told, so they are kept aside for it.
+pub(super) async fn put_aside(snapshot: &dyn Snapshot, lapsed: Vec<Letter>) -> Result<Vec<Write>> {
+    if lapsed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = peers(snapshot).await?;
+    let (mut counts, mut writes) = (BTreeMap::new(), Vec::new());
+    for mut letter in lapsed {
+        letter.bytes.clear();
+        letter.state = LetterState::Expired;
+        if known.iter().any(|peer| peer.did == letter.sender) {
+            let place = aside(&letter.sender);
+            let count: u64 = match counts.get(&place) {
+                Some(count) => *count,
+                None => snapshot.waiting(&place).await?.iter().map(|(_, count)| count).sum(),
+            };
+            // Who never looks is told of so many and no more.
+            if count < ASIDE {
+                letter.state = LetterState::Queued;
+                letter.inbox.clone_from(&place);
+                counts.insert(place, count + 1);
+            }
+        }
+        writes.push(Write::Letter(Box::new(letter)));
+    }
+    Ok(writes)
+}
+
+/// Where letters of a sender lie that lapsed and of which it was not told. No DID is spelt so.
+fn aside(sender: &str) -> String {
+    format!("lapsed {sender}")
 }
 
 fn need(operation: &'static str) -> Need {

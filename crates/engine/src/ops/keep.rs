@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::job::{Job, JobState};
 use yore_domain::memory::Status;
-use yore_domain::{Error, JobId, KeyId, MemoryId, Result, limits};
+use yore_domain::{Error, JobId, KeyId, MemoryId, Result, VaultId, limits};
 use yore_policy::{Need, Permit};
 use yore_store::Write;
 use yore_store::keeper::{Health, Traces};
+use yore_store::key::MasterKey;
 use yore_store::snapshot::Census;
 
 use super::get::target;
-use crate::call::Call;
+use crate::call::{Call, VaultRef};
 use crate::engine::Engine;
 use crate::run::{Planned, Trace};
 
@@ -88,6 +89,16 @@ impl Engine {
         .await
     }
 
+    /// Puts all vaults under another master key. Only whoever holds the present one may.
+    pub async fn change_master(&self, call: &Call, master: MasterKey) -> Result<()> {
+        let home = Call { vault: VaultRef::Id(VaultId::CATALOG), ..call.clone() };
+        self.keep(&home, Need::one("change-master", Verb::Admin), async |engine, permit| {
+            engine.keeper().change_master(permit, &master).await?;
+            Ok(((), Trace::default()))
+        })
+        .await
+    }
+
     /// Copies the vault into an encrypted file while it serves, and returns the bytes written.
     pub async fn backup(&self, call: &Call, to: PathBuf) -> Result<u64> {
         self.keep(call, Need::one("backup", Verb::Admin), async |engine, permit| {
@@ -133,6 +144,19 @@ impl Engine {
                 return Err(Error::invalid("text", "must not be empty"));
             }
             let traces = engine.keeper().traces(permit, &text).await?;
+            let trace = Trace::default().with("found", traces.found.len());
+            Ok((traces, trace))
+        })
+        .await
+    }
+
+    /// The same in a copy of the vault.
+    pub async fn traces_in(&self, call: &Call, copy: PathBuf, text: String) -> Result<Traces> {
+        self.keep(call, Need::one("traces-in-copy", Verb::Admin), async |engine, permit| {
+            if text.is_empty() {
+                return Err(Error::invalid("text", "must not be empty"));
+            }
+            let traces = engine.keeper().traces_in(permit, &copy, &text).await?;
             let trace = Trace::default().with("found", traces.found.len());
             Ok((traces, trace))
         })

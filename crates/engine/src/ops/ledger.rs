@@ -5,7 +5,7 @@ use yore_domain::class::Surface;
 use yore_domain::grant::{Verb, Verbs};
 use yore_domain::hold::HoldState;
 use yore_domain::memory::Status;
-use yore_domain::{ConversationId, Result, Timestamp, VaultId};
+use yore_domain::{ConversationId, MemoryId, Result, Timestamp, VaultId};
 use yore_policy::{Need, Permit, Protection};
 use yore_store::plan::Grave;
 use yore_store::snapshot::Buried;
@@ -41,6 +41,15 @@ impl Engine {
         let session = self.enter_again(&self.renewed(call), need).await?;
         let snapshot = self.store().snapshot(&session.permit).await?;
         snapshot.buried(session.namespace(), &conversation.to_string()).await
+    }
+
+    /// Whether a memory was erased, so that no other host brings it back. An agent is told only
+    /// of what it called by a name of its own.
+    pub async fn was_erased(&self, call: &Call, memory: MemoryId) -> Result<bool> {
+        let need = Need::one("restore", Verb::Write);
+        let session = self.enter_again(&self.renewed(call), need).await?;
+        let snapshot = self.store().snapshot(&session.permit).await?;
+        Ok(snapshot.buried(session.namespace(), &memory.to_string()).await?.whole)
     }
 
     /// Erases what is left of a vault when its memories and conversations are gone: what waits

@@ -16,6 +16,7 @@ use yore_store::snapshot::Loaded;
 use yore_store::{Candidate, RowKey, Search, Snapshot};
 
 use super::get::target;
+use super::passage::{Passage, passage};
 use super::prior::{hints, prior};
 use super::shown::{Standing, shown, standing};
 use crate::call::Call;
@@ -25,6 +26,9 @@ use crate::run::{Session, Trace};
 
 /// How many candidates each list contributes.
 const DEPTH: usize = 100;
+
+/// How many rows are loaded at a time, and whether what was loaded is enough.
+pub(crate) type Until<'a> = (usize, &'a (dyn Fn(&[Hit]) -> bool + Sync));
 
 /// The answer to a recall.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +57,17 @@ pub struct Hit {
     pub signals: Vec<(String, f32)>,
     /// What was found.
     pub found: Found,
+    /// The part of an attachment that answers rather than the message that names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Passage>,
+}
+
+impl Hit {
+    /// Returns the words of it: of the part of the attachment, where that is what was found.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.inside.as_ref().map_or_else(|| self.found.text(), |passage| &passage.text)
+    }
 }
 
 /// What a recall found.
@@ -120,6 +135,18 @@ impl Engine {
         recall: &Recall,
     ) -> Result<(Recalled, Withheld)> {
         let limit = checked(recall)?;
+        self.find_until(session, snapshot, recall, (limit, &|_| false)).await
+    }
+
+    /// Finds, and loads so many rows at a time until it is enough.
+    pub(crate) async fn find_until(
+        &self,
+        session: &Session,
+        snapshot: &dyn Snapshot,
+        recall: &Recall,
+        until: Until<'_>,
+    ) -> Result<(Recalled, Withheld)> {
+        let limit = checked(recall)?;
         let effort = match self.settings().effort {
             Effort::Instant => Effort::Instant,
             Effort::Balanced => recall.effort,
@@ -137,7 +164,8 @@ impl Engine {
         };
         let candidates = snapshot.search(&search).await?;
         let ranked = ranked(&candidates, recall, session);
-        let (results, withheld) = load(session, snapshot, &candidates, &ranked, limit).await?;
+        let shown = Shown { candidates: &candidates, ranked: &ranked, question: &recall.query };
+        let (results, withheld) = load(session, snapshot, shown, limit, until).await?;
         let (considered, embedded_us) = (candidates.len(), asked.took_us);
         Ok((Recalled { results, considered, effort, embedded_us, waits: Vec::new() }, withheld))
     }
@@ -181,20 +209,36 @@ fn ranked(candidates: &[Candidate], recall: &Recall, session: &Session) -> Vec<R
     }
 }
 
+/// What was ranked, and for which question.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    candidates: &'a [Candidate],
+    ranked: &'a [Ranked],
+    question: &'a str,
+}
+
 /// Loads the best rows, and says which of them rules withhold. Of several versions of one memory
 /// only the best stays.
 async fn load(
     session: &Session,
     snapshot: &dyn Snapshot,
-    candidates: &[Candidate],
-    ranked: &[Ranked],
+    Shown { candidates, ranked, question }: Shown<'_>,
     limit: usize,
+    (step, enough): Until<'_>,
 ) -> Result<(Vec<Hit>, Withheld)> {
     let mut withheld = Withheld::new();
     let calibration = yore_rank::Cutoff::default();
     let mut hits = Vec::with_capacity(limit.min(ranked.len()));
     let mut seen = BTreeSet::new();
-    for batch in ranked.chunks(limit) {
+    let mut rest = ranked;
+    while !rest.is_empty() {
+        let mut end = step.clamp(1, rest.len());
+        // Equals stay together, for others may put them in another order.
+        while end < rest.len() && rest[end].score >= rest[end - 1].score {
+            end += 1;
+        }
+        let (batch, later) = rest.split_at(end);
+        rest = later;
         let rows: Vec<RowKey> =
             batch.iter().map(|ranked| candidates[ranked.candidate].row).collect();
         let mut loaded = snapshot.load(&rows).await?.into_iter().peekable();
@@ -209,14 +253,16 @@ async fn load(
                 continue;
             }
             let signals = ranked.signals.named();
+            let inside = inside(snapshot, question, &found).await?;
             hits.push(Hit {
                 score: ranked.score,
                 relevance: calibration.relevance(&ranked.evidence),
                 signals: signals.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
                 found,
+                inside,
             });
         }
-        if hits.len() == limit {
+        if hits.len() == limit || enough(&hits) {
             break;
         }
     }
@@ -253,6 +299,16 @@ async fn found(
             Some(Found::Message { conversation, position, message })
         }
     })
+}
+
+/// The part of an attachment that answers, where the message itself does not.
+async fn inside(snapshot: &dyn Snapshot, question: &str, found: &Found) -> Result<Option<Passage>> {
+    let Found::Message { conversation, message, .. } = found else { return Ok(None) };
+    if message.attachments.iter().all(|attachment| attachment.blob.is_none()) {
+        return Ok(None);
+    }
+    let inside = snapshot.inside(conversation.id, message.id).await?;
+    Ok(passage(question, message, inside))
 }
 
 pub(crate) fn trace(recalled: &Recalled) -> Trace {

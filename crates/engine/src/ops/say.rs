@@ -7,7 +7,7 @@ use yore_domain::grant::Verb;
 use yore_domain::{ConversationId, Error, Result};
 use yore_policy::Need;
 
-use super::converse::append;
+use super::converse::{append, shared};
 use super::get::conversation_named;
 use crate::call::Call;
 use crate::engine::Engine;
@@ -44,7 +44,7 @@ impl Engine {
                     let known = snapshot.message(id, message.id).await?;
                     conflicts += usize::from(known.is_some_and(|(_, known)| known != *message));
                 }
-                let planned = append(engine, session, snapshot, &head, messages).await?;
+                let planned = append(engine, session, snapshot, &head, &shared(messages)).await?;
                 let appended = planned.output.appended;
                 let duplicates = planned.output.duplicates.saturating_sub(conflicts);
                 let trace = Trace::count(appended)

@@ -16,6 +16,8 @@ use crate::engine::Engine;
 
 /// How many results are weighed for each one that is shown: some are left out.
 const SPARE: usize = 3;
+/// How many more than those of a page are loaded before it is seen whether they are enough.
+const AT_ONCE: usize = 4;
 /// How many are weighed at least.
 const LEAST: usize = 100;
 
@@ -28,6 +30,8 @@ pub struct Sought {
     pub by_word: bool,
     /// Whether messages on branches that were left count.
     pub branches: bool,
+    /// Whether only what attachments say counts.
+    pub inside: bool,
     /// Whether only the best message of each conversation counts.
     pub once_each: bool,
     /// Where the page before ended.
@@ -76,10 +80,15 @@ impl Engine {
                 let weighed = ((before + limit + 1) * SPARE).clamp(LEAST, limits::RESULTS);
                 let recall = Recall { limit: weighed, ..sought.recall.clone() };
                 // What a rule withholds is left out; only recall asks a person for it.
-                let (mut recalled, _) = engine.find(session, snapshot, &recall).await?;
-                let mut hits = kept(std::mem::take(&mut recalled.results), sought);
-                let more = hits.len() > limit;
-                hits.truncate(limit);
+                let enough = |hits: &[Hit]| kept(hits, sought).len() > limit;
+                let until = (before + limit + AT_ONCE, &enough as _);
+                let found = engine.find_until(session, snapshot, &recall, until);
+                let (mut recalled, _) = found.await?;
+                let shown = kept(&recalled.results, sought);
+                let more = shown.len() > limit;
+                let mut found: Vec<Option<Hit>> = recalled.results.drain(..).map(Some).collect();
+                let hits: Vec<Hit> =
+                    shown.iter().take(limit).filter_map(|at| found[*at].take()).collect();
                 let next = hits.last().filter(|_| more).map(|last| Place {
                     seen: u32::try_from(before + limit).unwrap_or(u32::MAX),
                     score: last.score,
@@ -98,11 +107,16 @@ impl Engine {
     }
 }
 
-/// What a search shows of what was found, from where the page before ended.
-fn kept(mut hits: Vec<Hit>, sought: &Sought) -> Vec<Hit> {
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(id_of(&a.found).cmp(&id_of(&b.found))));
+/// The places of what a search shows of what was found, from where the page before ended.
+fn kept(hits: &[Hit], sought: &Sought) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..hits.len()).collect();
+    places.sort_by(|a, b| {
+        let (a, b) = (&hits[*a], &hits[*b]);
+        b.score.total_cmp(&a.score).then(id_of(&a.found).cmp(&id_of(&b.found)))
+    });
     let mut talks: BTreeSet<ConversationId> = BTreeSet::new();
-    hits.retain(|hit| {
+    places.retain(|place| {
+        let hit = &hits[*place];
         let on_path = match &hit.found {
             Found::Memory { .. } => true,
             Found::Message { message, .. } => sought.branches || !message.off_path,
@@ -114,15 +128,16 @@ fn kept(mut hits: Vec<Hit>, sought: &Sought) -> Vec<Hit> {
             Found::Message { .. } | Found::Memory { .. } => true,
         };
         let said = hit.signals.iter().any(|(name, value)| name == "lexical" && *value > 0.0);
-        on_path && first && (said || !sought.by_word)
+        let inside = !sought.inside || hit.inside.is_some();
+        inside && on_path && first && (said || !sought.by_word)
     });
     if let Some(place) = sought.after {
-        hits.retain(|hit| {
-            let order = place.score.total_cmp(&hit.score);
-            order.then(id_of(&hit.found).cmp(&place.id)).is_gt()
+        places.retain(|at| {
+            let order = place.score.total_cmp(&hits[*at].score);
+            order.then(id_of(&hits[*at].found).cmp(&place.id)).is_gt()
         });
     }
-    hits
+    places
 }
 
 fn id_of(found: &Found) -> [u8; 16] {

@@ -5,17 +5,19 @@
 
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::{Actor, Outcome};
-use yore_domain::grant::Verb;
+use yore_domain::grant::{Bearer, Token, Verb};
 use yore_domain::memory::Status;
 use yore_domain::query::{Filter, PageRequest};
-use yore_domain::{Error, Result, TenantId, VaultId, limits};
+use yore_domain::{Error, Result, TenantId, Timestamp, VaultId, limits};
 use yore_policy::{Evidence, Need, verify};
 use yore_store::keeper::VaultInfo;
 use yore_store::{CommitError, Plan, Write};
 
-use crate::call::{Call, VaultRef};
+use super::sign_in::governors;
+use crate::call::{Call, Secret, VaultRef};
 use crate::engine::{DEFAULT_OWNER, Engine};
 use crate::run::Trace;
+use crate::token::{self, Seed};
 
 /// What a vault holds that is not gone for good.
 const KEPT: [Status; 4] =
@@ -139,6 +141,50 @@ impl Engine {
         self.keeper().destroy(&own).await?;
         let trace = Trace::default().with("user", found.id.to_string());
         self.note(call, governor, operation, trace, Vec::new()).await
+    }
+
+    /// Makes the token of an administrator's sign-in, which lasts no longer than what it is made
+    /// with.
+    pub(super) async fn sign_in_governor(
+        &self,
+        call: &Call,
+        tenant: TenantId,
+        until: Timestamp,
+        note: &str,
+    ) -> Result<Secret> {
+        let operation = "sign-in";
+        let governor = self.governed(call, operation, tenant).await?;
+        let Some(presented) = self.own_token(call).await? else { return Err(Error::NotFound) };
+        if presented.bearer != Bearer::Admin(tenant) {
+            return Err(Error::forbidden("a service does not sign in"));
+        }
+        let until = presented.expires.map_or(until, |bound| bound.min(until));
+        let seed = Seed::random()?;
+        let note = match &presented.note {
+            Some(name) => format!("{name}, {note}"),
+            None => note.to_owned(),
+        };
+        let token = governors(tenant, &seed, self.now(), until, &note);
+        let trace = Trace::default().with("token", token.id.to_string());
+        self.note(call, governor, operation, trace, vec![Write::Token(Box::new(token))]).await?;
+        Ok(token::seeded_service(tenant, &seed))
+    }
+
+    /// Takes the token back that is presented.
+    pub(super) async fn sign_out_governor(&self, call: &Call) -> Result<()> {
+        let operation = "sign-out";
+        let governor = self.governor(call, operation).await?;
+        let Some(presented) = self.own_token(call).await? else { return Err(Error::NotFound) };
+        let trace = Trace::default().with("token", presented.id.to_string());
+        let write = Write::RevokeToken(presented.id, self.now());
+        self.note(call, governor, operation, trace, vec![write]).await
+    }
+
+    /// The row of the token that is presented, among those of the catalog.
+    async fn own_token(&self, call: &Call) -> Result<Option<Token>> {
+        let Some(bearer) = &call.credentials.bearer else { return Ok(None) };
+        let permit = self.system(VaultId::CATALOG, "look up credentials")?;
+        self.store().snapshot(&permit).await?.token(&token::digest(bearer)).await
     }
 
     async fn all_tenants(&self) -> Result<Vec<Tenant>> {

@@ -1,5 +1,7 @@
 //! What agents said to each other, kept as conversations.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 use yore_canon::hash::Sha256;
@@ -93,7 +95,7 @@ pub(crate) async fn record(
         Write::Message {
             conversation: id,
             indexing: text_indexing(engine, text),
-            message: Box::new(message),
+            message: Arc::new(message),
         },
     ];
     Ok((writes, Precondition::Conversation(id, exists)))
