@@ -226,6 +226,10 @@ fn line(entry: &Entry) -> Object {
     if let Some(source) = &draft.source {
         out.insert("source".into(), source.as_str().into());
     }
+    // Names alone, so that a review is told from any other change.
+    if let Some(members) = draft.detail.get("members") {
+        out.insert("members".into(), members.clone());
+    }
     out.insert("prev_hash".into(), entry.previous.as_str().into());
     out.insert("hash".into(), entry.hash.as_str().into());
     out

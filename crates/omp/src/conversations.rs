@@ -9,7 +9,7 @@ use yore_domain::grant::Verb;
 use yore_domain::query::{Order, PageRequest};
 use yore_domain::regulated::parental_consent;
 use yore_domain::{ConversationId, Error, MessageId};
-use yore_engine::{Amendment, Call, Talk};
+use yore_engine::{Amendment, Buried, Call, Talk};
 
 use crate::condition::Expected;
 use crate::error::{Refusal, Result};
@@ -42,7 +42,13 @@ impl Omp {
         let held = self.holds_at_once(call, &mut object).await?;
         let (head, sent) = map::conversation(object, links, asking.ids()?)?;
         let merge = params.flag("merge")?.unwrap_or(false);
-        let messages = self.stored(call, sent).await?;
+        let mut messages = self.stored(call, sent).await?;
+        // Another host may not know yet what was deleted here.
+        let gone = match merge {
+            true => self.engine.erased_of(call, head.id).await?,
+            false => Buried::default(),
+        };
+        messages.retain(|message| !gone.messages.contains(&message.id));
         let known = match merge {
             true => {
                 // Before the words are there: nobody is to see them unprotected.
@@ -51,6 +57,9 @@ impl Omp {
             }
             false => false,
         };
+        if !known && gone.whole {
+            return Err(deleted_here());
+        }
         let id = match known {
             true => head.id,
             false => self.engine.begin(call, head, messages).await?,
@@ -316,6 +325,11 @@ fn amendment(change: Object) -> Result<Amendment> {
     }
     amendment.members = members;
     Ok(amendment)
+}
+
+/// What is told to a host that brings back what was deleted.
+pub(crate) fn deleted_here() -> Refusal {
+    Refusal::new(409, "conflict", "it was deleted here").with("reason", "deleted")
 }
 
 fn text(name: &str, value: Value) -> Result<Option<String>> {

@@ -26,6 +26,7 @@ mod map;
 mod memories;
 mod params;
 mod range;
+mod replace;
 mod restore;
 mod routes;
 mod running;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use yore_archive::omp::memory_from;
 use yore_domain::grant::Verb;
 use yore_domain::kind::Facet;
-use yore_domain::memory::{Body, Memory, Status};
+use yore_domain::memory::{Body, Draft, Memory, Status};
 use yore_domain::mutation::{Depth, MergeStrategy, Mutation, Patch};
 use yore_domain::query::{Order, PageRequest};
 use yore_domain::{ConversationId, Error, MemoryId, Timestamp};
@@ -39,7 +39,8 @@ impl Omp {
         let sources = self.inherited(call, &object).await?;
         sources.inherit(&mut object);
         let superseded = self.superseded(call, &object).await?;
-        let note = memory_from(object)?;
+        let mut note = memory_from(object)?;
+        keep_made(&mut note.draft);
         let remember = Mutation::Remember { draft: Box::new(note.draft), id: Some(note.id) };
         let done = self.engine.mutate_as(NAME, call, remember, Wish::default()).await?;
         let id = done.memories.first().map_or(note.id, |head| head.memory);
@@ -200,7 +201,8 @@ impl Omp {
             return Ok(json!({"deleted": false, "scope": {"memories": 1}}));
         }
         let id: MemoryId = id.parse().map_err(|_| Error::NotFound)?;
-        self.forget(call, id, Depth::Erase).await?;
+        let forget = Mutation::Forget { memories: vec![id], depth: Depth::Erase, reason: None };
+        self.engine.mutate_as(NAME, call, forget, wish(asking)?).await?;
         Ok(json!({"deleted": true, "scope": {"memories": 1}}))
     }
 
@@ -227,7 +229,7 @@ impl Omp {
     }
 
     /// Says that a record holds, or no longer does. It is kept either way.
-    async fn set_active(&self, call: &Call, id: MemoryId, active: bool) -> Result<()> {
+    pub(crate) async fn set_active(&self, call: &Call, id: MemoryId, active: bool) -> Result<()> {
         if !active {
             return self.forget(call, id, Depth::Tombstone).await;
         }
@@ -251,13 +253,29 @@ const TYPES: [Facet; 7] = [
     Facet::Custom,
 ];
 
+/// Whether a person shall decide first, because another host says something else.
+pub(crate) fn wish(asking: &Asking) -> Result<Wish> {
+    let propose = asking.params.flag("propose")?.unwrap_or(false);
+    Ok(Wish { approval: propose, conflict: propose, ..Wish::default() })
+}
+
 fn superseded_by(winner: MemoryId) -> Refusal {
     Refusal::new(409, "conflict", "another record superseded it before")
         .with("winning_id", winner.to_string())
 }
 
+/// Keeps when the record was made beside it: a revision by another protocol states a time of its
+/// own, and the chain begins when the record came in.
+fn keep_made(draft: &mut Draft) {
+    let Some(made) = draft.time.created else { return };
+    let own = draft.content.foreign.entry(NAME.to_owned()).or_insert_with(|| json!({}));
+    if let Some(own) = own.as_object_mut() {
+        own.entry("created_at").or_insert_with(|| made.to_string().into());
+    }
+}
+
 /// What tells one state of a record from another.
-fn tag(memory: &Memory) -> String {
+pub(crate) fn tag(memory: &Memory) -> String {
     format!("{}-{}", memory.head.number, memory.head.id)
 }
 

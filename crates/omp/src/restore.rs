@@ -5,22 +5,23 @@
 
 use std::collections::HashSet;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use yore_archive::connector::detect;
 use yore_archive::omp::Reader;
-use yore_archive::{Blob, Item, Limits, Note, Sink, Talk};
+use yore_archive::{Blob, Item, Limits, Note, Sink, Source, Standing, Talk, connectors, proposals};
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::grant::Verb;
 use yore_domain::job::{Job, JobState};
 use yore_domain::memory::{Status, Version};
 use yore_domain::query::Filter;
 use yore_domain::{BlobHash, Error, JobId, MessageId, Timestamp};
-use yore_engine::{Call, Imported, Item as Brought, Work};
+use yore_engine::{Call, Imported, Item as Brought, Proposal, Work};
 
 use crate::Omp;
 use crate::backup::{state_of, stopped};
@@ -28,6 +29,7 @@ use crate::conversations::there;
 use crate::error::{Refusal, Result};
 use crate::params::Params;
 use crate::routes::Asking;
+use crate::upload::{Expecting, plain_name};
 
 /// What waits between the archive and the vault.
 const WAITING: usize = 2;
@@ -43,6 +45,12 @@ const FAULTS: usize = 1000;
 struct Order {
     filter: Filter,
     dry_run: bool,
+    /// The platform whose own export it is; absent for an archive.
+    #[serde(default)]
+    connector: Option<String>,
+    /// Whether things to remember are drawn from what was said.
+    #[serde(default)]
+    draws: bool,
     /// The server's own where the archive came without one; that is never written down.
     #[serde(skip)]
     password: String,
@@ -96,6 +104,31 @@ impl Omp {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<JobId> {
+        self.take_aside(asking, headers, body, None).await
+    }
+
+    /// The same for what a platform exported in a form of its own.
+    pub(crate) async fn import(
+        &self,
+        asking: &Asking,
+        connector: &str,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<JobId> {
+        let known = connectors::all();
+        if connector != ANY && !known.iter().any(|one| one.platform() == connector) {
+            return Err(Error::NotFound.into());
+        }
+        self.take_aside(asking, headers, body, Some(connector.to_owned())).await
+    }
+
+    async fn take_aside(
+        &self,
+        asking: &Asking,
+        headers: &HeaderMap,
+        body: Body,
+        connector: Option<String>,
+    ) -> Result<JobId> {
         let call = &asking.call;
         self.spool()?;
         let identity = self.engine.identify(call, Verb::Write).await?;
@@ -103,11 +136,17 @@ impl Omp {
         let id = job.id;
         let own = self.spool_password(&identity, id);
         let mut resumable = false;
-        let order = match self.arrive(headers, body, &job, &own).await {
+        let expecting = match &connector {
+            None => Expecting::Archive,
+            Some(_) => {
+                Expecting::Export(plain_name(asking.params.one("filename").unwrap_or_default()))
+            }
+        };
+        let order = match self.arrive(headers, body, &job, &own, expecting).await {
             Ok(arrived) => {
                 resumable = !arrived.sealed;
                 let params = asking.params.with(arrived.fields);
-                order(&params, if arrived.sealed { None } else { Some(own) })
+                order(&params, if arrived.sealed { None } else { Some(own) }, connector)
             }
             Err(refusal) => Err(refusal),
         };
@@ -178,19 +217,26 @@ impl Omp {
     async fn carry_out_restore(&self, call: &Call, job: &mut Job, order: Order) -> Result<Summary> {
         let path = self.spool()?.path(job);
         let (sender, mut items) = mpsc::channel(WAITING);
-        let (opened, manifest) = tokio::sync::oneshot::channel();
-        let password = order.password.clone();
+        let (opened, total) = tokio::sync::oneshot::channel();
+        let (password, connector) = (order.password.clone(), order.connector.clone());
         let reader = tokio::task::spawn_blocking(move || {
-            let reader = open(path, &password)?;
-            // Nobody waits for it only if the restore was given up.
-            let _ = opened.send(reader.manifest().clone());
             let mut give = |item: Item| {
                 let stopped = |_| yore_archive::Error::Stopped("nobody takes it".to_owned());
                 sender.blocking_send(item).map_err(stopped)
             };
-            reader.read(&mut Sink::new(&mut give))
+            // Nobody waits for the total only if the work was given up.
+            let Some(connector) = connector else {
+                let reader = open(path, &password)?;
+                let counts = &reader.manifest().counts;
+                let _ =
+                    opened.send(Some(counts.conversations + counts.memories.unwrap_or_default()));
+                return reader.read(&mut Sink::new(&mut give));
+            };
+            let source = exported(&path, &password, &connector)?;
+            let _ = opened.send(None);
+            yore_archive::read(&source, &mut give).map(drop)
         });
-        let Ok(manifest) = manifest.await else {
+        let Ok(total) = total.await else {
             reader.await.map_err(Error::internal)??;
             return Err(Error::internal("an archive was given up").into());
         };
@@ -198,8 +244,7 @@ impl Omp {
             serde_json::from_value(job.checkpoint.clone()).map_err(Error::internal)?;
         let before = before.unwrap_or_default();
         job.state = JobState::Running;
-        job.total =
-            Some(manifest.counts.conversations + manifest.counts.memories.unwrap_or_default());
+        job.total = total;
         self.engine.move_work(call, Work::Restore, job.clone()).await?;
         let mut hand = Hand {
             omp: self,
@@ -245,7 +290,28 @@ impl Omp {
     }
 }
 
-fn order(params: &Params, own: Option<String>) -> Result<Order> {
+/// What is said where the platform is not.
+const ANY: &str = "auto";
+
+/// Opens what a platform exported, if it is of that platform.
+fn exported(path: &Path, password: &str, connector: &str) -> yore_archive::Result<Source> {
+    let source = Source::sealed(path, password, "export", Limits::default())?;
+    let known = |file: &yore_archive::File| match detect(file) {
+        Some(found) => connector == ANY || found == connector,
+        None => false,
+    };
+    if source.files().iter().any(known) {
+        return Ok(source);
+    }
+    let reason = match source.skipped().first() {
+        Some(skip) => skip.reason.clone(),
+        None if connector == ANY => "no known export".to_owned(),
+        None => format!("nothing in it is an export of {connector}"),
+    };
+    Err(yore_archive::Error::Form(reason))
+}
+
+fn order(params: &Params, own: Option<String>, connector: Option<String>) -> Result<Order> {
     let password = match own {
         Some(own) => own,
         None => params.one("password").map(str::to_owned).ok_or_else(|| {
@@ -253,7 +319,8 @@ fn order(params: &Params, own: Option<String>) -> Result<Order> {
         })?,
     };
     let dry_run = params.flag("dry_run")?.unwrap_or(false);
-    Ok(Order { filter: params.filter()?, dry_run, password })
+    let draws = connector.is_some() && params.flag("proposals")?.unwrap_or(true);
+    Ok(Order { filter: params.filter()?, dry_run, connector, draws, password })
 }
 
 fn open(path: PathBuf, password: &str) -> yore_archive::Result<Reader> {
@@ -274,8 +341,18 @@ struct Hand<'a> {
 impl Hand<'_> {
     async fn item(&mut self, item: Item) -> Result<()> {
         match item {
-            Item::Conversation(talk) if self.wants_talk(&talk.head) => self.talk(*talk).await,
-            Item::Memory(note) if self.wants_note(&note) => self.note(*note).await,
+            Item::Conversation(talk) if self.wants_talk(&talk.head) => {
+                let drawn = if self.order.draws { proposals(&talk) } else { Vec::new() };
+                self.talk(*talk).await?;
+                self.propose(drawn).await
+            }
+            Item::Memory(note) if self.wants_note(&note) => {
+                let proposed = note.standing == Standing::Proposed && note.active;
+                match proposed && self.order.connector.is_some() {
+                    true => self.propose(vec![*note]).await,
+                    false => self.note(*note).await,
+                }
+            }
             Item::Conversation(_) | Item::Memory(_) => Ok(()),
             Item::Skipped(skip) => {
                 self.fault(&skip.path, skip.what.as_deref(), &skip.reason);
@@ -314,7 +391,7 @@ impl Hand<'_> {
 
     /// Takes in what is new of a conversation.
     async fn talk(&mut self, talk: Talk) -> Result<()> {
-        let Talk { head, mut messages, blobs } = talk;
+        let Talk { head, mut messages, blobs, .. } = talk;
         let (engine, id) = (&self.omp.engine, head.id);
         let known = there(engine.talk(&self.call, id).await)?;
         let gone = engine.erased_of(&self.call, id).await?;
@@ -391,6 +468,25 @@ impl Hand<'_> {
         self.omp.engine.attach(&self.call, bytes).await?;
         self.stored.insert(hash);
         self.summary.attachments.imported += 1;
+        Ok(())
+    }
+
+    /// Lets a person decide what a platform concluded, and what was asked to be remembered.
+    async fn propose(&mut self, notes: Vec<Note>) -> Result<()> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let made = notes.into_iter().map(|note| Proposal { id: note.id, draft: note.draft });
+        let (made, engine) = (made.collect(), &self.omp.engine);
+        let done = match self.order.dry_run {
+            true => engine.weigh_proposals(&self.call, made).await?,
+            false => engine.propose(&self.call, made).await?,
+        };
+        self.summary.memories.pending += done.held as u64;
+        self.summary.memories.skipped += done.known as u64;
+        for (id, reason) in done.rejected {
+            self.fault("memories", Some(&id), &reason);
+        }
         Ok(())
     }
 

@@ -36,7 +36,7 @@ use crate::{NAME, Omp};
 pub const PREFIXES: [&str; 2] = ["", "/omp/v2"];
 
 /// Every path of the surface below a prefix.
-pub const PATHS: [&str; 32] = [
+pub const PATHS: [&str; 33] = [
     "/conversations",
     "/conversations/{id}",
     "/conversations/{id}/messages",
@@ -52,6 +52,7 @@ pub const PATHS: [&str; 32] = [
     "/backup/{job}/download",
     "/restore",
     "/restore/{job}",
+    "/import/{name}",
     "/deletions",
     "/deletions/preview",
     "/admin/grants",
@@ -106,9 +107,10 @@ fn methods(path: &str) -> MethodRouter<Desk> {
         }
         "/attachments/{blob}" => get(talks::attachment),
         "/memories" => get(records::memories).post(records::create_memory),
-        "/memories/{id}" => {
-            get(records::memory).patch(records::patch_memory).delete(records::delete_memory)
-        }
+        "/memories/{id}" => get(records::memory)
+            .put(records::put_memory)
+            .patch(records::patch_memory)
+            .delete(records::delete_memory),
         "/search" => get(records::search),
         "/changes" => get(records::changes),
         "/backup" => post(archives::begin_backup),
@@ -117,6 +119,7 @@ fn methods(path: &str) -> MethodRouter<Desk> {
         "/backup/{job}/download" => get(archives::download),
         "/restore" => post(archives::begin_restore),
         "/restore/{job}" => get(archives::restore),
+        "/import/{name}" => post(archives::begin_import).get(archives::restore),
         "/deletions" => post(archives::delete),
         "/deletions/preview" => post(archives::preview),
         "/admin/grants" => get(admin::grants).post(admin::give),
@@ -277,6 +280,11 @@ impl Desk {
         let bytes = self.surface.taken(&asking.call, limits.heavy_body).await;
         let input = yore_http::input(&parts, body, bytes, limits.depth).await?;
         Ok((asking, input))
+    }
+
+    /// What a request demands that may also make something: then there is no state to name.
+    fn expected_of_any(&self, asking: &Asking) -> Result<Expected> {
+        Expected::of(&asking.headers, false)
     }
 
     fn expected(&self, asking: &Asking) -> Result<Expected> {

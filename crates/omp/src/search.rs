@@ -6,7 +6,7 @@ use yore_domain::grant::Verb;
 use yore_domain::memory::Version;
 use yore_domain::query::{Corpus, Cutoff, Effort, Recall};
 use yore_domain::scope::Scope;
-use yore_engine::{Found, Seen, Sought};
+use yore_engine::{Found, Passage, Seen, Sought};
 
 use crate::Omp;
 use crate::error::{Refusal, Result};
@@ -23,6 +23,7 @@ enum Wanted {
     Messages,
     Conversations,
     Memories,
+    Attachments,
 }
 
 impl Wanted {
@@ -32,17 +33,17 @@ impl Wanted {
             Some("message") => Ok(Self::Messages),
             Some("conversation") => Ok(Self::Conversations),
             Some("memory") => Ok(Self::Memories),
-            Some("attachment") => {
-                Err(Refusal::invalid("type", "the text of attachments is not searched"))
+            Some("attachment") => Ok(Self::Attachments),
+            Some(_) => {
+                Err(Refusal::invalid("type", "must be message, conversation, memory or attachment"))
             }
-            Some(_) => Err(Refusal::invalid("type", "must be message, conversation or memory")),
         }
     }
 
     const fn corpus(self) -> Corpus {
         match self {
             Self::Anything => Corpus::Both,
-            Self::Messages | Self::Conversations => Corpus::Messages,
+            Self::Messages | Self::Conversations | Self::Attachments => Corpus::Messages,
             Self::Memories => Corpus::Memories,
         }
     }
@@ -65,6 +66,7 @@ impl Omp {
             query,
             wanted.corpus(),
             wanted == Wanted::Conversations,
+            wanted == Wanted::Attachments,
             semantic,
             include,
             filter
@@ -83,6 +85,7 @@ impl Omp {
             },
             by_word: !semantic,
             branches: !include.is_empty(),
+            inside: wanted == Wanted::Attachments,
             once_each: wanted == Wanted::Conversations,
             after: params.one("cursor").map(|cursor| roll.place(cursor)).transpose()?,
         };
@@ -96,10 +99,14 @@ fn hit(seen: &Seen, query: &str, wanted: Wanted) -> Object {
     let mut hit = match &seen.hit.found {
         Found::Memory { version, .. } => of_memory(version),
         Found::Message { conversation, message, .. } => {
-            let whole = wanted == Wanted::Conversations;
-            let (kind, id) = match whole {
-                true => ("conversation", conversation.id.to_string()),
-                false => ("message", message.id.to_string()),
+            let (kind, id) = match (wanted, &seen.hit.inside) {
+                (Wanted::Conversations, _) => ("conversation", conversation.id.to_string()),
+                (Wanted::Anything | Wanted::Attachments, Some(passage)) => {
+                    ("attachment", passage.blob.to_string())
+                }
+                (Wanted::Messages | Wanted::Memories, _) | (_, None) => {
+                    ("message", message.id.to_string())
+                }
             };
             let mut hit = Object::new();
             hit.insert("type".into(), kind.into());
@@ -112,7 +119,12 @@ fn hit(seen: &Seen, query: &str, wanted: Wanted) -> Object {
             put(&mut hit, "model", model.map(String::as_str));
             hit.insert("role".into(), json!(message.role));
             hit.insert("timestamp".into(), message.at.to_string().into());
-            if whole {
+            if let Some(passage) = &seen.hit.inside {
+                let Passage { blob, filename, media_type, .. } = passage;
+                let named = json!({"id": blob, "filename": filename, "media_type": media_type});
+                hit.insert("attachment".into(), named);
+            }
+            if kind != "message" {
                 hit.insert("message_id".into(), json!(message.id));
             }
             let around = json!({
@@ -123,7 +135,7 @@ fn hit(seen: &Seen, query: &str, wanted: Wanted) -> Object {
             hit
         }
     };
-    hit.insert("snippet".into(), snippet(seen.hit.found.text(), query).into());
+    hit.insert("snippet".into(), snippet(seen.hit.text(), query).into());
     hit.insert("score".into(), seen.hit.score.into());
     hit
 }

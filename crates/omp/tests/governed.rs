@@ -326,3 +326,50 @@ async fn omp_123_a_user_schedules_copies() {
     let refused = vault.ask(Method::POST, &agent, "/backup/schedules", &[], &weekly).await;
     assert_eq!(refused.refusal(), (403, "forbidden"), "a copy holds what it does not see");
 }
+
+/// Every look of a third party at what GLBA protects is in the log, which is never shortened, and
+/// the look after the revocation is none.
+#[tokio::test]
+async fn omp_171_who_looked_at_npi_is_in_the_log_and_revocation_counts_at_once() {
+    let vault = Vault::new().await;
+    let mut money = record("fact", "owes the bank a fortune");
+    money["x_contains_npi"] = true.into();
+    vault.post("/memories", &money).await.expect(201);
+    let path = format!("/memories/{}", money["id"].as_str().unwrap());
+    let asked = json!({"agent": "broker", "scopes": ["omp:read"], "regulated": ["npi"]});
+    let given = vault.post("/admin/grants", &asked).await.expect(201);
+    let (token, grant) = (given["token"].as_str().unwrap(), given["id"].as_str().unwrap());
+    let look = async || vault.ask(Method::GET, token, &path, &[], &Value::Null).await;
+    assert_eq!(look().await.status, 200);
+    assert_eq!(look().await.status, 200);
+    vault.delete(&format!("/admin/grants/{grant}")).await.expect(200);
+    assert_eq!(look().await.status, 401, "from the next request on");
+    let log = vault.get("/admin/audit?agent=broker&operation=get").await.expect(200);
+    let lines = log["data"].as_array().unwrap();
+    assert_eq!(lines.len(), 2, "{log}");
+    for line in lines {
+        assert!(line.to_string().contains(money["id"].as_str().unwrap()), "which: {line}");
+        assert!(line["timestamp"].is_string(), "when: {line}");
+        assert!(!line.to_string().contains("fortune"), "no content: {line}");
+    }
+}
+
+#[tokio::test]
+async fn omp_174_who_reviewed_and_when_is_in_the_log_by_name() {
+    let vault = Vault::new().await;
+    let path = vault.holds(&talk("Tea", "one", "two")).await;
+    let asked = json!({"agent": "reviewer", "scopes": ["omp:read", "omp:write"]});
+    let given = vault.post("/admin/grants", &asked).await.expect(201);
+    let token = given["token"].as_str().unwrap();
+    let review = json!({"x_human_review": true});
+    vault.ask(Method::PATCH, token, &path, &[], &review).await.expect(200);
+    let log = vault.get("/admin/audit?operation=amend-conversation").await.expect(200);
+    let line = &log["data"][0];
+    assert!(line.to_string().contains("reviewer"), "who: {line}");
+    assert!(line.to_string().contains("x_human_review"), "what: {line}");
+    assert_eq!(line["timestamp"], NOW.to_string(), "when: {line}");
+    let wrong = vault.patch(&path, &json!({"x_human_review": "yes"})).await;
+    assert_eq!(wrong.refusal(), (400, "invalid_request"));
+    let found = vault.get("/conversations?human_review=true").await.expect(200);
+    assert_eq!(crate::support::each(&found, "title"), ["Tea"]);
+}

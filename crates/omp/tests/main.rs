@@ -7,6 +7,7 @@ mod conditions;
 mod conversations;
 mod deletions;
 mod governed;
+mod import;
 mod memories;
 mod pages;
 mod resumed;

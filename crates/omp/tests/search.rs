@@ -67,7 +67,7 @@ async fn omp_124_filters_narrow_and_branches_are_left_out_unless_asked_for() {
     assert_eq!(once["data"][0]["id"], once["data"][0]["conversation_id"]);
     assert_eq!(found(&vault, "q=fortnight").await, [""; 0]);
     assert_eq!(found(&vault, "q=fortnight&include=branches").await.len(), 1);
-    for query in ["", "q=", "q=+", "q=a&type=mood", "q=a&type=attachment", "q=a&include=thinking"] {
+    for query in ["", "q=", "q=+", "q=a&type=mood", "q=a&include=thinking"] {
         let reply = vault.get(&format!("/search?{query}")).await;
         assert_eq!(reply.refusal(), (400, "invalid_request"), "{query}");
     }
@@ -98,4 +98,38 @@ async fn omp_125_results_come_in_pages_that_join_to_the_whole() {
         cursor = format!("&cursor={next}");
     }
     assert_eq!(ids, each(&whole, "id"));
+}
+
+#[tokio::test]
+async fn omp_095_omp_124_what_is_written_in_attachments_is_found_and_the_attachment_named() {
+    let vault = filled().await;
+    let letter = include_bytes!("../../text/tests/files/letter.docx");
+    let mut sent = talk("Post", "Please read this letter", "Done");
+    let data = yore_canon::encode::base64(letter);
+    sent["messages"][0]["attachments"] = json!([
+        {"filename": "letter.docx", "media_type": "application/x-unknown", "data": data},
+    ]);
+    let conversation = vault.holds(&sent).await;
+    assert_eq!(found(&vault, "q=kestrel").await, [""; 0], "nobody waits for reading");
+    vault.engine.settle().await.unwrap();
+    let page = vault.get("/search?q=kestrel+harbour").await.expect(200);
+    let hit = &page["data"][0];
+    assert_eq!((&hit["type"], &hit["conversation_title"]), (&json!("attachment"), &json!("Post")));
+    assert_eq!(hit["attachment"]["filename"], "letter.docx");
+    assert!(hit["snippet"].as_str().unwrap().contains("The kestrel nests above"), "{hit}");
+    let id = hit["id"].as_str().unwrap();
+    assert_eq!(vault.get(&format!("/attachments/{id}")).await.status, 200);
+    let message = vault.get("/search?q=kestrel&type=message").await.expect(200);
+    assert_eq!(message["data"][0]["id"], hit["message_id"]);
+    for (query, count) in [
+        ("q=kestrel&type=attachment", 1),
+        ("q=green+tea&type=attachment", 0),
+        ("q=letter&type=attachment&platform=claude", 0),
+        ("q=kestrel&type=memory", 0),
+        ("q=kestrel&type=conversation", 1),
+    ] {
+        assert_eq!(found(&vault, query).await.len(), count, "{query}");
+    }
+    vault.delete(&conversation).await.expect(200);
+    assert_eq!(found(&vault, "q=kestrel").await, [""; 0]);
 }

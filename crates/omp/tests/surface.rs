@@ -15,7 +15,7 @@ async fn omp_126_unknown_paths_methods_and_bodies_are_refused_in_the_protocols_f
     for prefix in PREFIXES {
         for path in PATHS {
             let reply = vault
-                .ask(Method::PUT, &vault.owner, &format!("{prefix}{path}"), &[], &Value::Null)
+                .ask(Method::TRACE, &vault.owner, &format!("{prefix}{path}"), &[], &Value::Null)
                 .await;
             assert_eq!(reply.refusal(), (405, "method_not_allowed"), "{prefix}{path}");
         }

@@ -155,3 +155,18 @@ pub(super) async fn set_schedule(State(desk): State<Desk>, request: Request) -> 
     })
     .await
 }
+
+pub(super) async fn begin_import(
+    State(desk): State<Desk>,
+    Segments(connector): Segments<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let brought = async {
+        let asking = desk.asking(&parts, Kind::Plain)?;
+        let job = desk.omp.import(&asking, &connector, &parts.headers, body).await?;
+        Ok(begun(&asking, "import", job))
+    };
+    let brought: Result<Response> = Box::pin(brought).await;
+    brought.unwrap_or_else(|refusal| refusal.at(Scope::Write).into_response())
+}

@@ -52,6 +52,21 @@ pub(super) async fn patch_memory(
     .await
 }
 
+pub(super) async fn put_memory(
+    State(desk): State<Desk>,
+    Segments(id): Segments<String>,
+    request: Request,
+) -> Response {
+    desk.change(request, Kind::Memory, async |asking, object: Object| {
+        let expected = desk.expected_of_any(&asking)?;
+        let put = desk.omp.put_memory(&asking, &id, object, &expected).await?;
+        let status = if put.made { StatusCode::CREATED } else { StatusCode::OK };
+        let place = asking.links.path("memories", put.id);
+        Ok(with(asking.tagged(status, &put.tag, put.body), LOCATION, &place))
+    })
+    .await
+}
+
 pub(super) async fn delete_memory(
     State(desk): State<Desk>,
     Segments(id): Segments<String>,
