@@ -10,7 +10,7 @@ use yore_canon::hash::Sha256;
 use yore_canon::json::Object;
 use yore_canon::jws::{self, Compact};
 use yore_domain::class::Sensitivity;
-use yore_domain::grant::{Grant, Labels, Verb, Verbs};
+use yore_domain::grant::{Grant, Labels, Verbs};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Span, Timestamp};
 use yore_engine::{Claims, Proof, grant_named};
@@ -54,7 +54,7 @@ pub(crate) fn claims(token: &str, sender: &str, now: Timestamp) -> Result<Claims
     if text(&claims, "sub")? != Some(sender) {
         return Err(Refusal::new(Code::Forbidden, "the capability token is somebody else's"));
     }
-    let verbs = verbs(text(&claims, "scope")?.unwrap_or_default());
+    let verbs = Verbs::of_scope(text(&claims, "scope")?.unwrap_or_default());
     if verbs == Verbs::NONE {
         return Err(Refusal::new(Code::Forbidden, "the capability token allows nothing"));
     }
@@ -92,18 +92,6 @@ pub(crate) fn thumbprint(token: &str) -> String {
     Sha256::of(token).to_hex()
 }
 
-/// The words of a scope that are understood; others allow nothing.
-fn verbs(scope: &str) -> Verbs {
-    let granted = scope.split_ascii_whitespace().flat_map(|word| match word {
-        "memory:read" => &[Verb::Read][..],
-        "memory:write" => &[Verb::Write, Verb::Derive],
-        "memory:export" => &[Verb::Export],
-        "memory:erase" => &[Verb::Erase],
-        _ => &[],
-    });
-    Verbs::of(&granted.copied().collect::<Vec<_>>())
-}
-
 fn text<'a>(claims: &'a Object, name: &str) -> Result<Option<&'a str>> {
     match claims.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -138,6 +126,8 @@ fn malformed() -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use yore_domain::grant::Verb;
+
     use super::*;
 
     fn vectors() -> Value {

@@ -111,13 +111,16 @@ async fn uamp_114_changes_are_told_through_the_grant_and_go_on_after_a_restart()
     assert_eq!(more[0]["delta_seq"], 2, "{more:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn uamp_057_an_attachment_comes_in_pieces_and_is_whole_again() {
-    let vault = Vault::new().await;
+/// Bytes that look like noise and are the same each time.
+pub(crate) fn noise(length: u32) -> Vec<u8> {
+    (0..length).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// Attaches bytes to a message; returns the body of a question for them.
+pub(crate) async fn attached(vault: &Vault, bytes: &[u8]) -> Value {
     let call = vault.owner_call();
-    let bytes: Vec<u8> =
-        (0..700_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let blob: BlobHash = vault.engine.attach(&call, bytes.clone()).await.unwrap();
+    let bytes = bytes.to_vec();
+    let blob: BlobHash = vault.engine.attach(&call, bytes).await.unwrap();
     let conversation = Conversation {
         id: ConversationId::random(),
         title: None,
@@ -152,19 +155,31 @@ async fn uamp_057_an_attachment_comes_in_pieces_and_is_whole_again() {
         foreign: Default::default(),
     };
     vault.engine.converse(&call, conversation, vec![message]).await.unwrap();
-    let agent = vault.agent("reader", 1).await;
     let hash = yore_canon::encode::hex(&blob.0);
     let content = json!({ "attachment": hash }).to_string();
-    let body = json!({"type": "application/json", "content": content});
-    let mut ask = agent.envelope("ask", &body);
-    ask["delta_window"] = 8.into();
-    let frames = vault.answer(&agent, &ask).await;
+    json!({"type": "application/json", "content": content})
+}
+
+/// Puts the pieces of an attachment together.
+pub(crate) fn joined(frames: &[Value]) -> Vec<u8> {
     let mut joined = Vec::new();
     for frame in &frames[..frames.len() - 1] {
         let piece = frame["payload"]["chunk_b64"].as_str().unwrap();
         joined.extend(yore_canon::encode::from_base64(piece).unwrap());
     }
-    assert!(joined == bytes, "the file arrived changed");
+    joined
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_057_an_attachment_comes_in_pieces_and_is_whole_again() {
+    let vault = Vault::new().await;
+    let bytes = noise(700_000);
+    let body = attached(&vault, &bytes).await;
+    let agent = vault.agent("reader", 1).await;
+    let mut ask = agent.envelope("ask", &body);
+    ask["delta_window"] = 8.into();
+    let frames = vault.answer(&agent, &ask).await;
+    assert!(joined(&frames) == bytes, "the file arrived changed");
     assert_eq!(frames.last().unwrap()["payload"]["bytes"], bytes.len());
 }
 

@@ -69,6 +69,36 @@ async fn uamp_115_an_inbox_is_its_agents_alone_and_has_a_quota() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn uamp_115_letters_that_lapsed_count_against_nobody_and_are_still_told() {
+    let vault = Vault::new().await;
+    let (one, two) = (vault.agent("one", 1).await, vault.agent("two", 2).await);
+    let short = |number: usize| {
+        let mut letter = letter_to(&one, &two, &format!("by noon {number}"));
+        letter["ext"] = json!({"x-expires": "2026-01-02T03:06:00Z"});
+        letter
+    };
+    for number in 0..100 {
+        vault.say(&one, &short(number)).await.expect(202);
+    }
+    vault.say(&one, &short(100)).await.expect(429);
+    // Neither of them looks into its inbox; the time of all of them passes.
+    vault.clock.advance(Span::seconds(61));
+    for number in 0..3 {
+        vault.say(&one, &letter_to(&one, &two, &number.to_string())).await.expect(202);
+    }
+    let taken = vault.engine.take_letters(&call(&two), &two.did, 10).await.unwrap();
+    assert_eq!(texts(&taken), ["0", "1", "2"]);
+    let lapsed = vault.engine.lapsed_letters(&call(&one), &one.did).await.unwrap();
+    assert_eq!(lapsed.len(), 100, "its sender is told of each");
+    assert!(lapsed.iter().all(|letter| letter.bytes.is_empty()), "without what they said");
+    let path = format!("/uamp/1/inbox?did={}", one.did);
+    let told = vault.get(&one.token, &path, &[]).await.expect(200).frames();
+    assert!(!told.is_empty() && told.iter().all(|notice| notice["intent"] == "error"), "{told:?}");
+    let lapsed = vault.engine.lapsed_letters(&call(&one), &one.did).await.unwrap();
+    assert!(lapsed.is_empty(), "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn uamp_115_a_sender_is_told_once_of_what_nobody_fetched() {
     let vault = Vault::new().await;
     let (one, two) = (vault.agent("one", 1).await, vault.agent("two", 2).await);

@@ -8,6 +8,7 @@
 mod agent;
 mod discovery;
 mod grpc;
+mod hostile;
 mod inboxes;
 mod messages;
 mod sockets;
