@@ -135,7 +135,7 @@ async fn search(engine: &Engine, call: &Call, query: &str) -> Result<Value> {
                     (id, url)
                 }
             };
-            json!({ "id": id, "title": title(hit.found.text()), "url": url })
+            json!({ "id": id, "title": title(hit.text()), "url": url })
         })
         .collect();
     Ok(json!({ "results": results }))

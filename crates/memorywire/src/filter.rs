@@ -7,7 +7,7 @@
 use serde_json::Value;
 use yore_domain::kind::Kind;
 use yore_domain::memory::Content;
-use yore_domain::query::Filter;
+use yore_domain::query::{Filter, ScopeMatch};
 use yore_domain::scope::ScopeRule;
 
 use crate::map::{confidence, kinds};
@@ -31,6 +31,16 @@ impl Narrowed {
             ..ScopeRule::default()
         };
         Self { filter: Filter { scope, ..Filter::default() }, confidence: None }
+    }
+
+    /// Lets in what belongs to no agent: it is the person's, whoever asks for them. Where a person
+    /// is named, or the filter itself names the agent, only what says so counts.
+    pub(crate) fn or_nobodys(mut self, members: Option<&Object>) -> Self {
+        let named = members.is_some_and(|members| members.contains_key("agent_id"));
+        if self.filter.scope.user.is_none() && !named {
+            self.filter.scope_match = ScopeMatch::OrAbsent;
+        }
+        self
     }
 
     /// Whether the engine's answer must be looked through once more.
@@ -136,6 +146,17 @@ mod tests {
         }
         let typed = Narrowed::of("a", None).types(&[Type::Semantic]);
         assert!(typed.by(json!({"type": "episodic"}).as_object().unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_is_nobodys_counts_unless_a_person_or_the_agent_is_named() {
+        let plain = Narrowed::of("a", None).or_nobodys(None);
+        assert_eq!(plain.filter.scope_match, ScopeMatch::OrAbsent);
+        let bound = Narrowed::of("a", Some("alice")).or_nobodys(None);
+        assert_eq!(bound.filter.scope_match, ScopeMatch::Exact);
+        let members = json!({"agent_id": "a"});
+        let named = by(members.clone()).unwrap().or_nobodys(members.as_object());
+        assert_eq!(named.filter.scope_match, ScopeMatch::Exact);
     }
 
     #[test]

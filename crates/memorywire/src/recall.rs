@@ -41,10 +41,11 @@ impl Memorywire {
     fn narrowed(&self, request: &Recall) -> Option<Narrowed> {
         let types = request.types.as_deref().unwrap_or_default();
         let narrowed = Narrowed::of(&request.agent_id, request.user_id.as_deref()).types(types);
-        let mut narrowed = match &request.filter {
+        let narrowed = match &request.filter {
             Some(members) => narrowed.by(members)?,
             None => narrowed.by(&Object::new())?,
         };
+        let mut narrowed = narrowed.or_nobodys(request.filter.as_ref());
         let days = request.fresher_than_days.map(Span::days);
         narrowed.filter.from = days.map(|days| self.engine.now().minus(days));
         Some(narrowed)
@@ -73,7 +74,10 @@ impl Memorywire {
         let recalled = self.engine.recall(call, question).await?;
         let found = recalled.results.iter().filter_map(|hit| match &hit.found {
             Found::Memory { version, head: true } if narrowed.passes(&version.content) => {
-                map::hit(version, hit.score, speaker.viewer)
+                let hit = map::hit(version, hit.score, speaker.viewer)?;
+                // What is nobody's is recalled as the asking agent's.
+                let own = version.content.scope.agent.is_some();
+                Some(if own { hit } else { Hit { agent_id: speaker.agent.clone(), ..hit } })
             }
             Found::Memory { .. } | Found::Message { .. } => None,
         });

@@ -1,7 +1,8 @@
 //! Which memories a request names, by id, by entity or by filter.
 //!
 //! Only live memories of the request's agent, and of its person where it names one, are ever
-//! found; everything else is as good as absent, whoever asks.
+//! found; everything else is as good as absent, whoever asks. What belongs to no agent is found by
+//! its id; no filter and no policy of an agent sweeps it up.
 
 use std::collections::BTreeSet;
 
@@ -50,12 +51,12 @@ pub(crate) struct Whose<'a> {
 }
 
 impl Whose<'_> {
-    /// Whether a memory with this head is one of them, and live.
+    /// Whether a memory with this head is one of them or nobody's, and live.
     pub(crate) fn is(self, head: &Version, now: Timestamp) -> bool {
         let scope = &head.content.scope;
         head.status.is_live()
             && head.content.lifecycle.expires.is_none_or(|end| now < end)
-            && scope.agent.as_deref() == Some(self.agent)
+            && scope.agent.as_deref().is_none_or(|agent| agent == self.agent)
             && self.user.is_none_or(|user| scope.user.as_deref() == Some(user))
     }
 }
