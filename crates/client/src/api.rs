@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use yore_domain::BlobHash;
 use yore_domain::audit::{Entry, Report};
 use yore_domain::conversation::{Conversation as Talk, Message};
@@ -224,6 +225,10 @@ endpoints! {
     CancelJob = "job.cancel", Light, input::OneJob => ();
     /// Lets anybody read what is public, or no longer.
     PublicReads = "public-reads", Light, input::PublicReads => ();
+    /// Returns how far the vault and another host are in step.
+    SyncState = "sync.state", Light, input::SyncPeer => Option<Value>;
+    /// Keeps how far the vault and another host are in step.
+    KeepSyncState = "sync.keep", Heavy, input::KeepSyncState => ();
     /// Sets or lifts a legal hold.
     LegalHold = "legal-hold", Light, input::LegalHold => ();
 }

@@ -29,6 +29,8 @@ use crate::{input, sse};
 const ANSWER: usize = 256 << 20;
 const LIGHT_TIME: Duration = Duration::from_secs(60);
 const HEAVY_TIME: Duration = Duration::from_secs(900);
+/// How long a body of any size may take to be sent.
+const UPLOAD_TIME: Duration = Duration::from_secs(72 * 3600);
 
 /// A body on its way to the server.
 type Sent = BoxBody<Bytes, std::io::Error>;
@@ -226,6 +228,24 @@ impl Client {
         let mut sent = self.request(parts.method, path, body)?;
         sent.headers_mut().extend(parts.headers);
         let response = self.send(sent, HEAVY_TIME).await?;
+        Ok(response.map(|body| body.into_data_stream().map_err(std::io::Error::other).boxed()))
+    }
+
+    /// Sends a body as it is read to a path of another protocol, and returns the answer as it
+    /// comes. It takes as long as the line needs.
+    pub async fn upload<S>(
+        &self,
+        path: &str,
+        media_type: HeaderValue,
+        bytes: S,
+    ) -> Result<Response<BoxStream<'static, std::io::Result<Bytes>>>>
+    where
+        S: Stream<Item = std::io::Result<Bytes>> + Send + Sync + 'static,
+    {
+        let body = BodyExt::boxed(StreamBody::new(bytes.map_ok(Frame::data)));
+        let mut request = self.with_body(Method::POST, path, body)?;
+        request.headers_mut().insert(CONTENT_TYPE, media_type);
+        let response = self.send(request, UPLOAD_TIME).await?;
         Ok(response.map(|body| body.into_data_stream().map_err(std::io::Error::other).boxed()))
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use yore_domain::conversation::{Conversation as Head, Message};
 use yore_domain::hold::{HoldState, Rule};
 use yore_domain::memory::{Draft, FeedbackOutcome};
@@ -406,6 +407,19 @@ inputs! {
     OneJob {
         /// Which.
         job: JobId,
+    }
+    /// Another host that the vault is kept in step with.
+    SyncPeer {
+        /// What it is called here.
+        peer: String,
+    }
+    /// How far the vault and another host are in step.
+    KeepSyncState {
+        /// What it is called here.
+        peer: String,
+        /// Whatever a sync needs to go on; absent forgets it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<Value>,
     }
     /// A legal hold to set or lift.
     LegalHold {

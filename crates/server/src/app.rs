@@ -46,6 +46,7 @@ struct Inner {
     omp: Arc<Omp>,
     uamp: Uamp,
     surface: Surface,
+    operators: Option<yore_web::Operators>,
     config: Config,
     guard: Guard,
     metrics: Metrics,
@@ -60,6 +61,7 @@ impl App {
         engine: Engine,
         config: Config,
         stores: Option<Stores>,
+        operators: Option<yore_web::Operators>,
         stop: CancellationToken,
     ) -> Self {
         let mut boot = [0; 6];
@@ -98,6 +100,7 @@ impl App {
             omp,
             uamp,
             surface: Surface { engine, registry, limits, stop },
+            operators,
             guard: Guard::new(&config.listen),
             config,
             metrics: Metrics::new(),
@@ -150,6 +153,8 @@ impl App {
             upload_bytes: self.config().omp.archive_bytes,
             copies: Some(self.copies()),
             fetch: Some(self.fetch()),
+            operators: self.0.operators.clone(),
+            document: Some(self.document()),
             ..yore_web::Options::default()
         };
         yore_ump::routes(surface.clone(), Arc::clone(&self.0.ump))
@@ -174,6 +179,12 @@ impl App {
             let web = Arc::clone(&web);
             Box::pin(async move { web.fetch(&url).await })
         }))
+    }
+
+    /// The description of everything REST.
+    fn document(&self) -> yore_web::Document {
+        let registry = Arc::clone(&self.surface().registry);
+        yore_web::Document(Arc::new(move || crate::describe::document(&registry)))
     }
 
     /// Where copies of the vaults lie.
@@ -309,7 +320,10 @@ async fn metrics(State(app): State<App>, request: Request) -> Response {
         return reply::refusal(&Error::NotFound);
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let text = app.0.metrics.print(*app.0.open.borrow());
+    let folder = app.0.config.backup.folder(&app.0.config.data);
+    // What cannot be read is told by the doctor; the other numbers are worth having without it.
+    let copies = crate::backup::deliveries(&folder).unwrap_or_default();
+    let text = app.0.metrics.print(*app.0.open.borrow(), copies);
     ([(CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
 }
 

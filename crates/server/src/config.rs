@@ -75,6 +75,9 @@ pub struct Config {
     pub backup: Backups,
     /// What concerns OMP alone.
     pub omp: Omp,
+    /// Identity providers through which people sign in to the web app.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sign_in: Vec<crate::sign_in::Provider>,
     /// Stores beside the vault, for memorywire. Their addresses may hold passwords, so they are
     /// never written down again.
     #[serde(skip_serializing)]
@@ -459,6 +462,7 @@ impl Default for Config {
             memorywire: Memorywire::default(),
             backup: Backups::default(),
             omp: Omp::default(),
+            sign_in: Vec::new(),
             stores: Vec::new(),
             key: KeySource::default(),
         }
@@ -630,6 +634,9 @@ impl Config {
             if did.parse::<Did>().ok().and_then(|did| did.web_url().ok()).is_none() {
                 return Err(Error::Config(format!("uamp.documents: {did} is not a did:web")));
             }
+        }
+        for provider in &self.sign_in {
+            provider.check().map_err(Error::Config)?;
         }
         self.publish.exports()?;
         self.consolidation.settings()?;

@@ -24,9 +24,10 @@ use crate::claim::{Claim, Note, Wish};
 use crate::clock::SystemClock;
 use crate::config::{Bind, Config};
 use crate::error::{Error, Result};
-use crate::key;
+use crate::key::{self, KeySource, Obtained};
 use crate::listen::{Acceptor, Listeners};
 use crate::oauth::Known;
+use crate::sign_in::SignIns;
 use crate::stores;
 use crate::tls::Identity;
 
@@ -95,6 +96,17 @@ impl Host {
                 opened => return opened,
             }
         }
+    }
+
+    /// Puts a data directory under another master key. No server may hold it meanwhile.
+    pub async fn change_key(config: Config, key: KeySource) -> Result<Option<PathBuf>> {
+        let data = config.data.clone();
+        let host = Self::open_to_stay(config).await?;
+        let Obtained { master, made } = blocking(move || key.obtain_new(&data)).await?;
+        let changed = host.engine.change_master(&host.own_call(), master).await;
+        let closed = host.close(None).await;
+        changed?;
+        closed.map(|()| made)
     }
 
     async fn open_quietly(config: Config) -> Result<Self> {
@@ -256,12 +268,33 @@ impl Host {
         }
     }
 
+    /// The identity providers that let operators in, when there are any.
+    fn operators(&self) -> Option<yore_web::Operators> {
+        let providers = self.config.sign_in.clone();
+        if providers.is_empty() {
+            return None;
+        }
+        let (key, clock) = (Arc::clone(&self.local_key), Arc::clone(&self.clock));
+        let caller = move || Call::bearer(yore_web::NAME, token::proof(&key, clock.now()));
+        let sign_ins = SignIns::new(providers, self.engine.clone(), Arc::new(caller));
+        Some(yore_web::Operators(Arc::new(sign_ins)))
+    }
+
     fn assemble(&self, stores: Option<Stores>) -> (App, Arc<Acceptor>) {
         let stop = CancellationToken::new();
-        let app = App::new(self.engine.clone(), self.config.clone(), stores, stop.clone());
+        let (engine, operators) = (self.engine.clone(), self.operators());
+        let app = App::new(engine, self.config.clone(), stores, operators, stop.clone());
         let router = app::router(app.clone());
         let acceptor = Acceptor::new(router, &self.config.limits, stop, app.open().clone());
         (app, acceptor)
+    }
+
+    /// What is said of all routes, and what the router says of them itself.
+    #[cfg(test)]
+    pub(crate) fn described(&self) -> (serde_json::Value, String) {
+        let (app, _) = self.assemble(None);
+        let document = crate::describe::document(&app.surface().registry);
+        (document, format!("{:?}", app::router(app)))
     }
 
     fn announce(&self, listeners: &Listeners) -> Result<()> {

@@ -54,6 +54,21 @@ impl KeySource {
     }
 }
 
+impl KeySource {
+    /// Obtains a key that takes another's place; a key file that is not there is made. Blocks.
+    pub(crate) fn obtain_new(&self, data: &Path) -> Result<Obtained> {
+        let path = match self {
+            Self::Default => place::config()?.join("master.key"),
+            Self::File(path) => path.clone(),
+            Self::Text(_) | Self::Passphrase(_) => return self.obtain(data),
+        };
+        if path.exists() {
+            return Ok(Obtained { master: MasterKey::File(path), made: None });
+        }
+        made(path)
+    }
+}
+
 fn usual(path: &Path, data: &Path) -> Result<Obtained> {
     if path.exists() {
         return Ok(Obtained { master: MasterKey::File(path.to_owned()), made: None });
@@ -66,11 +81,15 @@ fn usual(path: &Path, data: &Path) -> Result<Obtained> {
             data.display()
         )));
     }
+    made(path.to_owned())
+}
+
+fn made(path: PathBuf) -> Result<Obtained> {
     if let Some(parent) = path.parent() {
         place::make(parent)?;
     }
-    let master = MasterKey::generate(path).map_err(yore_store_sqlite::Error::from)?;
-    Ok(Obtained { master, made: Some(path.to_owned()) })
+    let master = MasterKey::generate(&path).map_err(yore_store_sqlite::Error::from)?;
+    Ok(Obtained { master, made: Some(path) })
 }
 
 /// Derives the key with which a process on this machine proves that it holds the master key.
@@ -158,6 +177,16 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn a_key_in_anothers_place_is_made_even_where_there_was_one() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("master.json"), "{}").unwrap();
+        let path = place.path().join("config/other.key");
+        let source = KeySource::File(path.clone());
+        assert_eq!(source.obtain_new(place.path()).unwrap().made.as_deref(), Some(&*path));
+        assert!(source.obtain_new(place.path()).unwrap().made.is_none(), "it is there now");
     }
 
     #[test]

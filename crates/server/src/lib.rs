@@ -15,20 +15,24 @@
 
 mod app;
 pub mod backup;
+pub mod bucket;
 mod claim;
 mod clock;
 pub mod config;
+mod describe;
 mod error;
 mod fetch;
 mod guard;
 mod host;
 mod key;
 mod listen;
+pub mod mail;
 mod metrics;
 mod oauth;
 mod operations;
 pub mod place;
 mod reply;
+mod sign_in;
 mod stores;
 mod tls;
 

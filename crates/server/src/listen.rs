@@ -170,6 +170,8 @@ impl Acceptor {
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(128)
+            // WebSockets over HTTP/2, which clients that speak nothing older need (RFC 8441).
+            .enable_connect_protocol()
             .max_header_list_size(32 << 10)
             .keep_alive_interval(limits.head())
             .keep_alive_timeout(limits.head());

@@ -11,6 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::backup::Deliveries;
+
 /// From a tenth of a millisecond to ten seconds.
 const BUCKETS: [f64; 12] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0];
@@ -32,6 +34,12 @@ pub(crate) struct Metrics {
     requests: Family<Done, Counter>,
     seconds: Family<Operation, Histogram, fn() -> Histogram>,
     connections: Gauge,
+    failing: Family<Destination, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Destination {
+    to: String,
 }
 
 impl fmt::Debug for Metrics {
@@ -50,9 +58,12 @@ impl Metrics {
         registry.register("requests", "Requests answered", requests.clone());
         registry.register("request_seconds", "Time until the answer began", seconds.clone());
         registry.register("connections", "Connections open", connections.clone());
+        let failing = Family::default();
+        let told = "How often copies failed to reach a destination, in a row";
+        registry.register("copies_failing", told, failing.clone());
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
-        Self { registry, requests, seconds, connections }
+        Self { registry, requests, seconds, connections, failing }
     }
 
     /// Counts an answer.
@@ -65,7 +76,11 @@ impl Metrics {
     }
 
     /// Prints everything in the text format.
-    pub(crate) fn print(&self, connections: usize) -> String {
+    pub(crate) fn print(&self, connections: usize, copies: Deliveries) -> String {
+        for (to, delivery) in copies {
+            let times = delivery.failed.map_or(0, |failed| i64::from(failed.times));
+            self.failing.get_or_create(&Destination { to }).set(times);
+        }
         self.connections.set(i64::try_from(connections).unwrap_or(i64::MAX));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)

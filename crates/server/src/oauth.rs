@@ -17,7 +17,7 @@ use yore_canon::encode::from_base64url;
 use yore_canon::hash::Sha256;
 use yore_canon::key::{Algorithm, Signature, VerifyingKey};
 use yore_domain::class::Sensitivity;
-use yore_domain::grant::{Grant, Labels, Verb, Verbs};
+use yore_domain::grant::{Grant, Labels, Verbs};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Span, Timestamp};
 use yore_engine::{Claims, Issuers, Proof, Published, Thumbprint, grant_named};
@@ -53,6 +53,19 @@ pub struct Issuer {
     /// The highest sensitivity that its tokens reach. Default: confidential.
     #[serde(default = "confidential")]
     pub ceiling: Sensitivity,
+}
+
+impl Issuer {
+    /// One of which only the keys count, which it publishes where its metadata says.
+    pub(crate) fn named(issuer: &str) -> Self {
+        Self {
+            issuer: issuer.to_owned(),
+            jwks: None,
+            audience: None,
+            people: BTreeMap::new(),
+            ceiling: Sensitivity::Public,
+        }
+    }
 }
 
 const fn confidential() -> Sensitivity {
@@ -144,7 +157,7 @@ impl Known {
     }
 
     async fn json(&self, place: &str) -> Result<Value, String> {
-        let bytes = match place.starts_with("https://") {
+        let bytes = match place.contains("://") {
             true => self.fetch.fetch(place).await?,
             false => crate::fetch::read(place.into()).await?,
         };
@@ -255,7 +268,7 @@ fn granted(
         // It is ours; nobody else has to recognise it.
         audience.clear();
     }
-    let verbs = verbs(text("scope").unwrap_or_default());
+    let verbs = Verbs::of_scope(text("scope").unwrap_or_default());
     // Whoever got the token acts; a person's own program may have no name.
     let agent = text("client_id").or_else(|| text("azp")).unwrap_or(subject);
     let id = text("jti").map_or_else(|| Sha256::of(token).to_hex(), str::to_owned);
@@ -292,18 +305,6 @@ fn bound(claims: &Map<String, Value>, shown: Option<Thumbprint>) -> Result<(), &
         (Some(_), _) if only => Err("the token is bound to another certificate"),
         _ => Err("the token is bound in a way that is not understood"),
     }
-}
-
-/// The words of a scope that are understood; others allow nothing.
-fn verbs(scope: &str) -> Verbs {
-    let granted = scope.split_ascii_whitespace().flat_map(|word| match word {
-        "memory:read" => &[Verb::Read][..],
-        "memory:write" => &[Verb::Write, Verb::Derive],
-        "memory:export" => &[Verb::Export],
-        "memory:erase" => &[Verb::Erase],
-        _ => &[],
-    });
-    Verbs::of(&granted.copied().collect::<Vec<_>>())
 }
 
 fn moment(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, &'static str> {

@@ -87,6 +87,7 @@ pub(crate) fn routes() -> Router<App> {
         Holds ShowHold Decide DecideAll Rules PutRule RemoveRule SwitchRule Learning Learn
         Audit VerifyAudit SealAudit Census Vitals Check Rotate Backup Restore Traces Jobs ShowJob
         CancelJob
+        SyncState KeepSyncState
         LegalHold RegisterAgent Agents RemoveAgent WriteToAgent Inbox
     }
     .route(&path(api::WATCH), post(watch::follow))
@@ -275,6 +276,10 @@ serve! {
     Jobs(engine, call, input::Jobs { limit }) { engine.jobs(call, limit) }
     ShowJob(engine, call, input::OneJob { job }) { engine.job(call, job) }
     CancelJob(engine, call, input::OneJob { job }) { engine.cancel_job(call, job) }
+    SyncState(engine, call, input::SyncPeer { peer }) { engine.sync_state(call, peer) }
+    KeepSyncState(engine, call, input::KeepSyncState { peer, state }) {
+        engine.keep_sync_state(call, peer, state)
+    }
     LegalHold(engine, call, input::LegalHold { memory, held }) {
         engine.legal_hold(call, memory, held)
     }

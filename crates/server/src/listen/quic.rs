@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::{Buf, Bytes};
 use futures::stream;
+use h3::error::Code;
 use h3::server::{RequestResolver, RequestStream};
 use http_body_util::BodyExt as _;
 use hyper::header::{CONNECTION, HeaderName, TRANSFER_ENCODING};
@@ -134,11 +135,30 @@ async fn exchange(
     }
 }
 
+/// A body that need not be read to its end.
+struct Unread {
+    body: RequestStream<h3_quinn::RecvStream, Bytes>,
+    /// While a read is under way, the library has no stream that could be told anything.
+    reading: bool,
+}
+
+impl Drop for Unread {
+    /// Says that the rest is not needed, which is no error. Of a body that has ended nobody hears.
+    fn drop(&mut self) {
+        if !self.reading {
+            self.body.stop_sending(Code::H3_NO_ERROR);
+        }
+    }
+}
+
 /// The body of a request as it comes in.
 fn incoming(body: RequestStream<h3_quinn::RecvStream, Bytes>) -> Body {
+    let body = Unread { body, reading: false };
     Body::from_stream(stream::unfold(Some(body), |body| async move {
         let mut body = body?;
-        let read = body.recv_data().await;
+        body.reading = true;
+        let read = body.body.recv_data().await;
+        body.reading = false;
         let read = read.map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining())));
         match read {
             Ok(Some(data)) => Some((Ok(data), Some(body))),

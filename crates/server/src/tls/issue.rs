@@ -1,5 +1,7 @@
 //! Makes the local authority and the certificates it signs.
 
+mod bounds;
+
 use std::path::Path;
 
 use rcgen::{
@@ -25,9 +27,16 @@ pub(super) fn ensure(place: &Path, names: &[String], now: Timestamp) -> Result<(
     place::make(place)?;
     let (ca, ca_key) = (place.join("ca.pem"), place.join("ca.key"));
     let (leaf, leaf_key) = (place.join("server.pem"), place.join("server.key"));
-    let fresh_authority = !(ca_key.exists() && serves(&ca, &[], now));
+    let standing = ca_key.exists() && serves(&ca, &[], now);
+    let fresh_authority = !(standing && bounds::cover(&ca, names));
     if fresh_authority {
-        let (certificate, key) = authority(now)?;
+        if standing {
+            tracing::warn!(
+                "the local authority may not sign for a name that was added, so another was made: \
+                 run `yore trust` again, and give programs the new ca.pem"
+            );
+        }
+        let (certificate, key) = authority(names, now)?;
         place::write(&ca_key, key.as_bytes())?;
         place::write(&ca, certificate.as_bytes())?;
     }
@@ -41,12 +50,13 @@ pub(super) fn ensure(place: &Path, names: &[String], now: Timestamp) -> Result<(
     Ok(())
 }
 
-fn authority(now: Timestamp) -> Result<(String, String)> {
+fn authority(names: &[String], now: Timestamp) -> Result<(String, String)> {
     let key = KeyPair::generate().map_err(wrong)?;
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Yore local authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.name_constraints = Some(bounds::of(names));
     params.not_before = date(now.minus(SKEW))?;
     params.not_after = date(now.plus(AUTHORITY_LIFE))?;
     let certificate = params.self_signed(&key).map_err(wrong)?;
@@ -126,7 +136,46 @@ fn wrong(error: rcgen::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
     use super::*;
+
+    #[test]
+    fn with_its_key_nobody_pretends_to_be_a_site_of_the_internet() {
+        let place = tempfile::tempdir().unwrap();
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let hosts = ["localhost", "127.0.0.1", "::1", "memory.example", "203.0.113.7"];
+        ensure(place.path(), &hosts.map(str::to_owned), now).unwrap();
+        let read = |file: &str| std::fs::read_to_string(place.path().join(file)).unwrap();
+        let (ca, ca_key) = (read("ca.pem"), read("ca.key"));
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = builder.build().unwrap();
+        let believed = |name: &str| {
+            let (leaf, _) = signed(&ca, &ca_key, &[name.to_owned()], now).unwrap();
+            let leaf = CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap();
+            let server = ServerName::try_from(name.to_owned()).unwrap();
+            let at = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
+            verifier.verify_server_cert(&leaf, &[], &server, &[], at).is_ok()
+        };
+        for name in
+            hosts.into_iter().chain(["10.1.2.3", "nas.local", "fd00::7", "a.memory.example"])
+        {
+            assert!(believed(name), "{name}");
+        }
+        for name in ["bank.example", "example", "notlocal", "local.example"] {
+            assert!(!believed(name), "{name}");
+        }
+    }
 
     #[test]
     fn certificates_are_kept_until_they_near_their_end_or_miss_a_name() {
@@ -146,9 +195,17 @@ mod tests {
         assert_ne!(renewed, leaf, "renewed");
         assert_eq!(read("ca.pem"), ca, "by the same authority");
 
-        let more = names(&["localhost", "127.0.0.1", "::1", "memory.example"]);
+        let more = names(&["localhost", "127.0.0.1", "::1", "192.168.1.7", "memory.local"]);
         ensure(place.path(), &more, now.plus(Span::days(61))).unwrap();
         assert_ne!(read("server.pem"), renewed, "another name");
+        assert_eq!(read("ca.pem"), ca, "that the authority may sign for");
+
+        let more = names(&["localhost", "127.0.0.1", "::1", "memory.example"]);
+        ensure(place.path(), &more, now.plus(Span::days(61))).unwrap();
+        let wider = read("ca.pem");
+        assert_ne!(wider, ca, "one that it may not sign for");
+        ensure(place.path(), &few, now.plus(Span::days(61))).unwrap();
+        assert_eq!(read("ca.pem"), wider, "fewer names need no other");
 
         ensure(place.path(), &more, now.plus(Span::days(3640))).unwrap();
         assert_ne!(read("ca.pem"), ca, "the authority itself nears its end");

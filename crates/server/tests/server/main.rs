@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod agents;
 mod api;
 mod attach;
 mod attachments;
@@ -12,5 +13,6 @@ mod quic;
 mod quiet;
 mod refusals;
 mod routes;
+mod sign_in;
 mod support;
 mod tls;

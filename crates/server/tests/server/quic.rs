@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use h3::client::SendRequest;
+use h3::error::{Code, StreamError};
 use quinn::crypto::rustls::QuicClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -141,6 +142,28 @@ async fn uamp_061_messages_and_streams_go_over_http_3() {
     let endpoint = client.endpoint.clone();
     drop(client);
     endpoint.close(quinn::VarInt::from_u32(0), b"");
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_061_a_body_that_nobody_needs_is_stopped_without_an_error() {
+    let server = Server::start().await;
+    let mut client = Client::connect(&server).await;
+    let request = hyper::Request::post("https://localhost/v1/messages");
+    let request = request.header("content-type", "text/html").body(()).unwrap();
+    let mut stream = client.send.send_request(request).await.unwrap();
+    // A message of this kind is refused whatever it says.
+    let response = stream.recv_response().await.unwrap();
+    assert_eq!(response.status().as_u16(), 415);
+    let stopped = loop {
+        if let Err(error) = stream.send_data(Bytes::from(vec![b' '; 64 << 10])).await {
+            break error;
+        }
+    };
+    let StreamError::RemoteTerminate { code, .. } = stopped else { panic!("{stopped:?}") };
+    assert_eq!(code, Code::H3_NO_ERROR);
+    // The connection is as good as before.
+    assert_eq!(client.ask("GET", "/health", &[], "").await.status, 200);
     server.end().await;
 }
 

@@ -2,8 +2,9 @@
 
 use crate::support::{Server, exchange};
 
-async fn put(server: &Server, path: &str) -> (u16, String) {
-    let head = format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+/// Asks by a method that no path has.
+async fn trace(server: &Server, path: &str) -> (u16, String) {
+    let head = format!("TRACE {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     exchange(server.http(), head.as_bytes()).await
 }
 
@@ -15,7 +16,7 @@ async fn omp_110_no_two_crates_claim_one_route() {
     for prefix in yore_omp::PREFIXES {
         for path in yore_omp::PATHS {
             let path = format!("{prefix}{path}").replace(['{', '}'], "");
-            let (status, answer) = put(&server, &path).await;
+            let (status, answer) = trace(&server, &path).await;
             assert!(status == 405 && own(&answer), "{path}: {answer}");
         }
     }
@@ -33,7 +34,7 @@ async fn omp_110_no_two_crates_claim_one_route() {
         "/mcp",
         "/app",
     ] {
-        let (status, answer) = put(&server, path).await;
+        let (status, answer) = trace(&server, path).await;
         assert!(status >= 400 && !own(&answer), "{path}: {answer}");
     }
     server.end().await;
