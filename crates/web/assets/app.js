@@ -49,17 +49,33 @@ function follow() {
 // The console of the API page. The token goes nowhere but into the one request.
 function console_() {
   const form = document.getElementById("console");
+  const [choice, path, input] = ["operation", "path", "input"].map((name) => form?.elements[name]);
+  choice?.addEventListener("change", () => {
+    const [method, place] = choice.value.split(" ");
+    path.value = place;
+    input.value = method === "GET" || method === "DELETE" ? "" : "{}";
+  });
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const said = new FormData(form);
     const answer = document.getElementById("answer");
     answer.textContent = "…";
     try {
-      const reply = await fetch(said.get("path"), {
-        method: "POST",
-        headers: { authorization: `Bearer ${said.get("token")}`, "content-type": "application/json" },
-        body: said.get("input"),
+      const [method] = said.get("operation").split(" ");
+      const place = new URL(said.get("path"), window.location.origin);
+      if (place.origin !== window.location.origin) throw new Error("only this server is asked");
+      const bare = method === "GET" || method === "DELETE";
+      const reply = await fetch(place, {
+        method,
+        credentials: "omit",
+        headers: { authorization: `Bearer ${said.get("token")}`, ...(bare ? {} : { "content-type": "application/json" }) },
+        body: bare ? undefined : said.get("input"),
       });
+      if (/event-stream/.test(reply.headers.get("content-type"))) {
+        answer.textContent = `${reply.status}\nThe answer goes on and on; use a program that follows it.`;
+        await reply.body.cancel();
+        return;
+      }
       const text = await reply.text();
       let shown = text;
       try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* not JSON: shown as it is */ }
@@ -132,7 +148,64 @@ function travel() {
   place_it();
 }
 
+// Passkeys: bytes go to and fro as text. Browsers know no passkeys for bare addresses.
+const unpacked = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+const packed = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
+  .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+
+async function made(form) {
+  const asked = await (await fetch("/app/passkeys/ask", { method: "POST", body: new URLSearchParams(new FormData(form)) })).json();
+  const { rawId, response } = await navigator.credentials.create({ publicKey: {
+    challenge: unpacked(asked.challenge),
+    rp: { id: asked.host, name: "Yore" },
+    user: { id: unpacked(asked.user), name: asked.name, displayName: asked.name },
+    pubKeyCredParams: asked.algorithms.map((alg) => ({ type: "public-key", alg })),
+    excludeCredentials: asked.known.map((id) => ({ type: "public-key", id: unpacked(id) })),
+    authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
+    attestation: "none",
+  } });
+  return { id: rawId, client: response.clientDataJSON, attestation: response.attestationObject };
+}
+
+async function signed() {
+  const asked = await (await fetch("/app/login/ask", { method: "POST" })).json();
+  const { rawId, response } = await navigator.credentials.get({ publicKey: {
+    challenge: unpacked(asked.challenge), rpId: asked.host, userVerification: "required",
+  } });
+  return {
+    id: rawId, client: response.clientDataJSON, data: response.authenticatorData,
+    signature: response.signature, user: response.userHandle ?? new ArrayBuffer(0),
+  };
+}
+
+function passkeys() {
+  const bare = /^[\d.]+$|^\[/.test(window.location.hostname);
+  if (!window.PublicKeyCredential || !window.isSecureContext || bare) return;
+  for (const [name, act] of [["passkey", signed], ["passkey-new", made]]) {
+    const form = document.getElementById(name);
+    if (!form) continue;
+    form.hidden = false;
+    document.getElementById("passkey-not")?.remove();
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const said = form.querySelector("[role=status]");
+      said.textContent = "";
+      try {
+        for (const [field, bytes] of Object.entries(await act(form))) {
+          const input = form.querySelector(`[name="${field}"]`) ?? document.createElement("input");
+          Object.assign(input, { type: "hidden", name: field, value: packed(bytes) });
+          form.append(input);
+        }
+        form.submit();
+      } catch {
+        said.textContent = "That did not work, or you let it be.";
+      }
+    });
+  }
+}
+
 follow();
+passkeys();
 upload();
 travel();
 console_();

@@ -1,17 +1,27 @@
-//! The two cookies: who is signed in, and whether pages are light or dark.
+//! The cookies: who is signed in and as what, what was asked of a browser that is not, and whether
+//! pages are light or dark.
 
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
 use yore_engine::Secret;
 use yore_http::Way;
 
+use crate::role::Role;
+
 /// The cookie that holds the token of a sign-in.
 pub(crate) const SESSION: &str = "yore_session";
 /// The cookie that holds the choice of colours.
 pub(crate) const THEME: &str = "yore_theme";
 
+/// The cookie that says as what somebody is signed in. It only decides which pages are offered.
+pub(crate) const ROLE: &str = "yore_role";
+/// The cookie that marks a browser of which something was asked before it is signed in.
+pub(crate) const ASKED: &str = "yore_asked";
+
 /// How long a sign-in lasts, in seconds.
 pub(crate) const SESSION_SECONDS: u64 = 12 * 3600;
+/// How long a browser may take for an answer.
+const ASKED_SECONDS: u64 = 300;
 const THEME_SECONDS: u64 = 365 * 24 * 3600;
 
 /// The value of a cookie. One that comes twice with different values counts as absent: the
@@ -34,6 +44,16 @@ pub(crate) fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Signs a browser in.
 pub(crate) fn session(token: &Secret, way: Way) -> Option<HeaderValue> {
     set(SESSION, token.expose(), SESSION_SECONDS, way)
+}
+
+/// Remembers as what somebody signed in.
+pub(crate) fn role(role: Role, way: Way) -> Option<HeaderValue> {
+    set(ROLE, role.word(), if role == Role::Owner { 0 } else { SESSION_SECONDS }, way)
+}
+
+/// Marks a browser of which something is asked.
+pub(crate) fn asked(mark: &str, way: Way) -> Option<HeaderValue> {
+    set(ASKED, mark, ASKED_SECONDS, way)
 }
 
 /// Signs a browser out.

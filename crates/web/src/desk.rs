@@ -1,13 +1,13 @@
 //! What all requests share.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use yore_domain::hold::HoldState;
 use yore_domain::{Error, HoldId, Result};
-use yore_engine::{Call, Decision, Engine};
+use yore_engine::{Asked, Call, Decision, Engine};
 use yore_http::Surface;
 
 use crate::Options;
@@ -15,6 +15,9 @@ use crate::intake::Intakes;
 use crate::numbers::Book;
 use crate::oauth::cards::Cards;
 use crate::oauth::codes::Codes;
+use crate::pages::api::Described;
+use crate::pages::operators::{Away, Choice};
+use crate::questions::Questions;
 use crate::timing::Timing;
 
 /// The engine as pages see it, and the decisions that can still be taken back.
@@ -33,6 +36,14 @@ pub(crate) struct Desk {
     pub(crate) book: Book,
     /// How long pages took.
     pub(crate) timing: Timing,
+    /// What is said of the API.
+    pub(crate) described: Arc<OnceLock<Described>>,
+    /// What was asked of browsers about passkeys.
+    pub(crate) questions: Arc<Questions<Asked>>,
+    /// Who was sent to an identity provider and did not come back yet.
+    pub(crate) away: Arc<Questions<Away>>,
+    /// Who came back and may choose as what to sign in.
+    pub(crate) choosing: Arc<Questions<Choice>>,
     waiting: Arc<Mutex<HashMap<HoldId, Waiting>>>,
 }
 
@@ -55,6 +66,10 @@ impl Desk {
             intakes: Intakes::default(),
             book: Book::default(),
             timing: Timing::default(),
+            described: Arc::default(),
+            questions: Arc::default(),
+            away: Arc::default(),
+            choosing: Arc::default(),
             waiting: Arc::default(),
         }
     }

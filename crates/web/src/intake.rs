@@ -1,10 +1,12 @@
 //! Taking in what other platforms exported: a file that was uploaded becomes a job that reads it.
 //!
-//! The file lies in the spool while it is read, in a directory of its own that only the server's
-//! user may open, and is removed when the job ends; one that was only looked through waits an hour
-//! for its owner to bring it in. What came in before is told by its
+//! The file lies in the spool while it is read, encrypted under a key of its own that is nowhere
+//! but in the memory of this process, in a directory that only the server's user may open, and is
+//! removed when the job ends; one that was only looked through waits an hour for its owner to bring
+//! it in. An archive under a password of its owner's is kept as it came. What came in before is told by its
 //! fingerprint, so an import that was cut off is simply made again.
 
+pub(crate) mod aside;
 mod tray;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +22,7 @@ use yore_archive::{Limits, Report, Skip, Source, connector};
 use yore_domain::job::{Job, JobState};
 use yore_domain::{Error, JobId, Result};
 use yore_engine::{Call, Engine, Work};
+use zeroize::Zeroizing;
 
 use self::tray::Tray;
 
@@ -37,6 +40,8 @@ const PREFIX: &str = "import-";
 pub(crate) struct Order {
     /// The file, alone in its directory.
     pub(crate) file: PathBuf,
+    /// The key under which it was put aside; none where it came under a password.
+    pub(crate) key: Option<Arc<Zeroizing<[u8; 32]>>>,
     /// The password of an archive that has one.
     pub(crate) password: Option<String>,
     /// Whether it is only said what would come in.
@@ -229,9 +234,15 @@ impl Intakes {
     ) -> Result<Summary> {
         let (sender, mut items) = mpsc::channel(WAITING);
         let (opened, begun) = oneshot::channel();
-        let (file, password) = (order.file.clone(), order.password.clone());
+        let (file, key, password) = (order.file.clone(), order.key.clone(), order.password.clone());
         let reader = tokio::task::spawn_blocking(move || {
-            let source = Source::open(&[file], Limits::default())?;
+            let source = match key {
+                Some(key) => {
+                    let name = file.file_name().unwrap_or_default().to_string_lossy();
+                    Source::open_put_aside(&file, &key, &name, Limits::default())?
+                }
+                None => Source::open(std::slice::from_ref(&file), Limits::default())?,
+            };
             let source = match password {
                 Some(password) => source.with_password(password),
                 None => source,

@@ -27,7 +27,10 @@ mod markdown;
 mod markup;
 mod numbers;
 mod oauth;
+mod operators;
 mod pages;
+mod questions;
+mod role;
 mod said;
 mod snippet;
 mod takeout;
@@ -44,21 +47,25 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use futures::future::BoxFuture;
-use yore_domain::{Timestamp, VaultId};
+use yore_domain::{Span, Timestamp, VaultId};
 use yore_http::Surface;
 
 pub use link::{SIGN_IN_LIFE, SIGN_IN_NOTE, sign_in};
+pub use operators::{Errand, Operators, Providers, Seat, Seated};
 
 use crate::desk::Desk;
 use crate::pages::{
-    access, api, attachment, audit, backup, conversations, health, home, import, login, memory,
-    review, rules, search,
+    access, admin, api, attachment, audit, backup, conversations, guardian, health, home, import,
+    login, memory, operators as providers, passkeys, review, rules, search,
 };
 
 /// What the audit chain calls the web app.
 pub const NAME: &str = "web";
 /// Where all pages lie.
 pub const PREFIX: &str = "/app";
+
+/// How long a sign-in lasts.
+pub const SESSION: Span = Span::seconds(cookie::SESSION_SECONDS);
 
 /// What the operator decides.
 #[derive(Clone, Debug)]
@@ -73,6 +80,20 @@ pub struct Options {
     pub copies: Option<Copies>,
     /// How documents of clients are fetched; without it clients register.
     pub fetch: Option<Fetch>,
+    /// Identity providers that let operators in.
+    pub operators: Option<Operators>,
+    /// The description of everything REST; without it, that of the native API.
+    pub document: Option<Document>,
+}
+
+/// Makes the OpenAPI document, when somebody asks for it first.
+#[derive(Clone)]
+pub struct Document(pub Arc<dyn Fn() -> serde_json::Value + Send + Sync>);
+
+impl std::fmt::Debug for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Document")
+    }
 }
 
 /// Fetches what lies at an https address; says in a few words why not. It follows no redirect and
@@ -112,6 +133,8 @@ impl Default for Options {
             upload_bytes: 4 << 30,
             copies: None,
             fetch: None,
+            operators: None,
+            document: None,
         }
     }
 }
@@ -126,6 +149,11 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/remember", post(home::remember))
         .route("/app/theme", post(home::theme))
         .route("/app/login", get(login::show).post(login::enter))
+        .route("/app/login/ask", post(passkeys::challenge))
+        .route("/app/login/passkey", post(passkeys::enter))
+        .route("/app/operators", get(providers::leave))
+        .route("/app/operators/return", get(providers::come_back))
+        .route("/app/operators/seat", post(providers::sit))
         .route("/app/enter", get(login::follow))
         .route("/app/logout", post(login::leave))
         .route("/app/search", get(search::show))
@@ -147,6 +175,7 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/rules/remove", post(rules::remove))
         .route("/app/conversations", get(conversations::list))
         .route("/app/conversations/{id}", get(conversations::read))
+        .route("/app/conversations/{id}/erase", post(conversations::erase))
         .route("/app/attachments/{blob}", get(attachment::show))
         .route("/app/import", get(import::show).post(import::upload))
         .route("/app/import/{id}", get(import::look).post(import::bring))
@@ -159,6 +188,16 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route("/app/access/preview", post(access::preview))
         .route("/app/access/issue", post(access::issue))
         .route("/app/access/revoke", post(access::revoke))
+        .route("/app/passkeys", post(passkeys::add))
+        .route("/app/passkeys/ask", post(passkeys::ask))
+        .route("/app/passkeys/remove", post(passkeys::remove))
+        .route("/app/guardian", get(guardian::show))
+        .route("/app/guardian/stop", post(guardian::stop))
+        .route("/app/admin", get(admin::show).post(admin::add))
+        .route("/app/admin/users/{user}", get(admin::user))
+        .route("/app/admin/users/{user}/remove", post(admin::remove))
+        .route("/app/admin/users/{user}/retention", post(admin::retention))
+        .route("/app/admin/users/{user}/hold", post(admin::hold))
         .route("/app/audit", get(audit::show))
         .route("/app/audit/verify", post(audit::verify))
         .route("/app/audit/export", get(audit::export))
@@ -174,9 +213,7 @@ pub fn routes(surface: Surface, options: Options) -> Router {
         .route(oauth::WELL_KNOWN, get(oauth::metadata))
         .route("/oauth/register", post(oauth::register))
         .route("/oauth/token", post(oauth::token::redeem))
-        .with_state(desk);
-    pages
-        .merge(agents)
-        .route("/", get(async || Redirect::to(PREFIX)))
         .route("/openapi.json", get(api::document))
+        .with_state(desk);
+    pages.merge(agents).route("/", get(async || Redirect::to(PREFIX)))
 }

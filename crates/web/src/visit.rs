@@ -16,6 +16,7 @@ use crate::desk::Desk;
 use crate::form::Form;
 use crate::markup::{Markup, minute, when};
 use crate::numbers::Numbers;
+use crate::role::Role;
 use crate::trouble::{self, Trouble};
 use crate::{NAME, cookie, said};
 
@@ -33,6 +34,10 @@ pub(crate) struct Visit {
     pub(crate) quick: bool,
     /// The address under which the server was reached.
     pub(crate) base: String,
+    /// The origins that its pages may have.
+    pub(crate) origins: Vec<String>,
+    /// As what somebody is signed in, as far as the browser says.
+    pub(crate) role: Role,
     token: Secret,
     theme: &'static str,
 }
@@ -44,6 +49,7 @@ pub(crate) struct Shell {
     pub(crate) theme: &'static str,
     pub(crate) section: &'static str,
     pub(crate) notice: Option<&'static str>,
+    pub(crate) role: Role,
     now: Timestamp,
 }
 
@@ -76,6 +82,7 @@ impl Visit {
             theme: self.theme,
             section,
             notice: self.query.get("said").and_then(said::text),
+            role: self.role,
             now: self.engine().now(),
         }
     }
@@ -112,8 +119,14 @@ pub(crate) fn theme(parts: &Parts) -> &'static str {
 
 /// The engine's call of a request with a token.
 pub(crate) fn call(parts: &Parts, token: Secret) -> Call {
+    let credentials = Credentials { bearer: Some(token), ..Credentials::default() };
+    Call { credentials, ..anonymous(parts) }
+}
+
+/// The engine's call of a request without a credential.
+pub(crate) fn anonymous(parts: &Parts) -> Call {
     Call {
-        credentials: Credentials { bearer: Some(token), ..Credentials::default() },
+        credentials: Credentials::default(),
         vault: VaultRef::Default,
         protocol: NAME,
         request: parts.extensions.get::<RequestId>().map(|id| id.0.clone()),
@@ -125,6 +138,18 @@ pub(crate) fn call(parts: &Parts, token: Secret) -> Call {
 /// How a request came in.
 pub(crate) fn way(parts: &Parts) -> Way {
     parts.extensions.get::<Peer>().map_or(Way::Plain, |peer| peer.way)
+}
+
+/// The origins that pages of the server may have for the browser that asks. A proxy in front may
+/// speak TLS although we do not.
+pub(crate) fn own_origins(parts: &Parts) -> Vec<String> {
+    let base = base(parts);
+    let place = base.split_once("://").map_or("", |(_, place)| place);
+    let secure = format!("https://{place}");
+    match way(parts) {
+        Way::Tls => vec![secure],
+        Way::Plain | Way::Socket => vec![secure, base],
+    }
 }
 
 /// The address under which the server was reached.
@@ -153,6 +178,8 @@ impl FromRequestParts<Desk> for Visit {
             way: way(parts),
             quick: parts.headers.contains_key("hx-request"),
             base: base(parts),
+            origins: own_origins(parts),
+            role: cookie::value(&parts.headers, cookie::ROLE).map(Role::parse).unwrap_or_default(),
             token,
             theme: theme(parts),
         })

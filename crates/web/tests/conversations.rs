@@ -5,7 +5,7 @@ use yore_domain::{ConversationId, MessageId};
 
 use crate::support::{NOW, Vault};
 
-fn conversation(title: &str, platform: &str) -> Conversation {
+pub(crate) fn conversation(title: &str, platform: &str) -> Conversation {
     Conversation {
         id: ConversationId::random(),
         title: Some(title.into()),
@@ -22,7 +22,7 @@ fn conversation(title: &str, platform: &str) -> Conversation {
     }
 }
 
-fn message(role: Role, text: &str) -> Message {
+pub(crate) fn message(role: Role, text: &str) -> Message {
     Message {
         id: MessageId::random(),
         role,

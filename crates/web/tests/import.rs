@@ -197,3 +197,22 @@ async fn imports_of_another_vault_are_missing() {
     assert_eq!(browser.get("/app/import/none").await.status, 404);
     assert!(!browser.get("/app/import").await.expect(200).contains("theirs"));
 }
+
+#[tokio::test]
+async fn omp_131_a_file_that_waits_in_the_spool_is_encrypted() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let page = upload(&vault, &browser, &[("dry_run", "yes")], "c.json", &export()).await;
+    assert!(page.contains("This would come in"), "{page}");
+    let kept = vault.spooled_bytes();
+    assert!(kept.len() > export().len(), "the file waits: {} bytes", kept.len());
+    for word in ["Lentils", "mapping", "Soup for a cold day"] {
+        let clear = kept.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+        assert!(!clear, "{word} lies in clear");
+    }
+    let place = page.split("action=\"/app/import/").nth(1).unwrap().split('"').next().unwrap();
+    let reply = browser.post(&format!("/app/import/{place}"), &[]).await;
+    let page = awaited(&browser, reply.place()).await;
+    assert!(page.contains("Done."), "{page}");
+    assert_eq!((conversations(&vault).await, vault.spooled()), (1, 0));
+}

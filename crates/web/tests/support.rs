@@ -101,8 +101,40 @@ impl Vault {
         std::fs::read_dir(self.directory.path().join("spool")).map_or(0, Iterator::count)
     }
 
+    /// All bytes that lie in the spool.
+    pub(crate) fn spooled_bytes(&self) -> Vec<u8> {
+        let mut found = Vec::new();
+        for room in std::fs::read_dir(self.directory.path().join("spool")).unwrap() {
+            for file in std::fs::read_dir(room.unwrap().path()).unwrap() {
+                found.extend(std::fs::read(file.unwrap().path()).unwrap());
+            }
+        }
+        found
+    }
+
     pub(crate) fn owner_call(&self) -> Call {
         Call::bearer("test", Secret::new(self.owner.clone()))
+    }
+
+    /// Whoever holds the master key, speaking of an owner's vault.
+    pub(crate) fn master(&self, owner: Option<&str>) -> Call {
+        let vault = owner.map_or(VaultRef::Default, |owner| VaultRef::Owner(owner.to_owned()));
+        Call { vault, ..Call::bearer("test", token::proof(&LOCAL_KEY, self.engine.now())) }
+    }
+
+    /// A browser in which somebody signed in with a token, and where that led.
+    pub(crate) async fn signed_in(&self, token: &str) -> (Browser<'_>, String) {
+        let form = form(&[("token", token)]);
+        let reply = self.send(Method::POST, "/app/login", &[TYPE], form).await;
+        assert_eq!(reply.status, 303, "{}", reply.text);
+        let place = reply.place().to_owned();
+        let set = reply.headers.get_all(SET_COOKIE).iter().map(|line| line.to_str().unwrap());
+        let role = set.filter_map(|line| line.strip_prefix("yore_role=")).next().unwrap();
+        let role = role.split(';').next().unwrap().to_owned();
+        let session = reply.session().unwrap();
+        let mut browser = Browser { vault: self, session, mark: String::new(), role };
+        browser.mark = mark_in(&browser.get(&place).await.expect(200));
+        (browser, place)
     }
 
     /// The owner of another vault of the same server.
@@ -213,8 +245,12 @@ impl Vault {
         let form = form(&[("token", &self.owner)]);
         let reply = self.send(Method::POST, "/app/login", &[TYPE], form).await;
         assert_eq!((reply.status, reply.place()), (303, "/app"), "{}", reply.text);
-        let mut browser =
-            Browser { vault: self, session: reply.session().unwrap(), mark: String::new() };
+        let mut browser = Browser {
+            vault: self,
+            session: reply.session().unwrap(),
+            mark: String::new(),
+            role: String::new(),
+        };
         browser.mark = mark_in(&browser.get("/app/api").await.expect(200));
         browser
     }
@@ -243,11 +279,13 @@ pub(crate) struct Browser<'a> {
     vault: &'a Vault,
     pub(crate) session: String,
     pub(crate) mark: String,
+    /// As what somebody is signed in, as the cookie says.
+    pub(crate) role: String,
 }
 
 impl Browser<'_> {
     pub(crate) fn cookie(&self) -> String {
-        format!("yore_session={}", self.session)
+        format!("yore_session={}; yore_role={}", self.session, self.role)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {

@@ -80,7 +80,7 @@ impl<'a> Tray<'a> {
 
     async fn talk(&mut self, talk: Talk) -> Result<()> {
         let drawn = if self.draws { yore_archive::proposals(&talk) } else { Vec::new() };
-        let Talk { head, messages, blobs } = talk;
+        let Talk { head, messages, blobs, .. } = talk;
         let title = head.title.as_deref().unwrap_or("without a title");
         let name = format!("{} conversation “{}”", head.platform, beginning(title, 60));
         let mut blobs = Some(blobs);

@@ -6,7 +6,7 @@ use yore_domain::grant::{Bearer, Grant, Labels, Token, Verb, Verbs};
 use yore_domain::query::PageRequest;
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Error, GrantId, Result, Span, Timestamp, TokenId};
-use yore_engine::{GrantRequest, token};
+use yore_engine::{GrantRequest, Passkey, token};
 
 use super::back;
 use crate::form::Form;
@@ -26,6 +26,7 @@ struct AccessPage {
     grants: Vec<Given>,
     ended: Vec<Given>,
     tokens: Vec<Kept>,
+    passkeys: Vec<Passkey>,
     wanted: Wanted,
 }
 
@@ -121,6 +122,7 @@ struct IssuedPage {
 pub(crate) async fn show(visit: Visit) -> Page {
     let (engine, call) = (visit.engine(), &visit.call);
     let (all, tokens) = (engine.grants(call).await?, engine.tokens(call).await?);
+    let passkeys = engine.passkeys(call).await?;
     let now = engine.now();
     let (holding, ended): (Vec<Grant>, Vec<Grant>) =
         all.into_iter().partition(|grant| grant.holds_at(now));
@@ -131,6 +133,7 @@ pub(crate) async fn show(visit: Visit) -> Page {
         grants: holding.into_iter().map(Given::from).collect(),
         ended: ended.into_iter().map(Given::from).collect(),
         tokens: tokens.map(|token| kept(token, &own)).collect(),
+        passkeys,
         wanted: Wanted::of(&Form::read(b"verbs=read&verbs=write&max=internal&life=2592000")),
     }))
 }

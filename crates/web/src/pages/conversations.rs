@@ -10,7 +10,7 @@ use yore_domain::query::{Filter, PageRequest};
 use yore_domain::{ConversationId, Error, Result, Timestamp};
 
 use super::attachment::is_picture;
-use super::{position, written};
+use super::{back, position, written};
 use crate::branches::Branches;
 use crate::draw;
 use crate::form::query;
@@ -18,7 +18,7 @@ use crate::markdown;
 use crate::markup::{Markup, bytes, grouped};
 use crate::snippet::beginning;
 use crate::trouble::{Page, shown};
-use crate::visit::{Shell, Visit};
+use crate::visit::{Posted, Shell, Visit};
 
 const ROWS: usize = 40;
 const MESSAGES: usize = 60;
@@ -59,6 +59,7 @@ struct Statistics {
 #[template(path = "conversation.html")]
 struct ReadPage {
     shell: Shell,
+    id: String,
     title: String,
     platform: String,
     model: String,
@@ -171,6 +172,16 @@ async fn statistics(visit: &Visit) -> Result<Statistics> {
     })
 }
 
+/// Removes a conversation for good.
+pub(crate) async fn erase(Path(id): Path<String>, Posted { visit, form }: Posted) -> Page {
+    let id: ConversationId = id.parse().map_err(|_| Error::NotFound)?;
+    if form.get("sure") != Some("yes") {
+        return Err(Error::invalid("sure", "say that you mean it").into());
+    }
+    visit.engine().erase_conversation(&visit.call, id, Vec::new()).await?;
+    Ok(back("/app/conversations", "erased"))
+}
+
 pub(crate) async fn read(Path(id): Path<String>, visit: Visit) -> Page {
     let id: ConversationId = id.parse().map_err(|_| Error::NotFound)?;
     let (engine, call) = (visit.engine(), &visit.call);
@@ -184,6 +195,7 @@ pub(crate) async fn read(Path(id): Path<String>, visit: Visit) -> Page {
     };
     Ok(shown(&ReadPage {
         shell: visit.shell("conversations"),
+        id: id.to_string(),
         title: title(&conversation),
         platform: conversation.platform,
         model: conversation.model.unwrap_or_default(),

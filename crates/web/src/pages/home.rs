@@ -14,6 +14,7 @@ use super::{Line, back};
 use crate::cookie;
 use crate::headers::own_place;
 use crate::markup::{bytes, grouped};
+use crate::role::Role;
 use crate::snippet::beginning;
 use crate::trouble::{Page, shown};
 use crate::visit::{Posted, Shell, Visit};
@@ -60,6 +61,9 @@ impl From<&Memory> for Recent {
 }
 
 pub(crate) async fn show(visit: Visit) -> Page {
+    if visit.role != Role::Owner {
+        return Ok(Redirect::to(visit.role.home()).into_response());
+    }
     let (engine, call) = (visit.engine(), &visit.call);
     let numbers = visit.numbers().await?;
     let (census, upkeep) = (&numbers.census, &numbers.upkeep);

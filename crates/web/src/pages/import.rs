@@ -1,7 +1,5 @@
 //! Bringing in what other platforms exported.
 
-use std::io::Write;
-
 use askama::Template;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -16,6 +14,7 @@ use yore_http::multipart::{Form, Piece};
 
 use super::login;
 use crate::desk::Desk;
+use crate::intake::aside::Aside;
 use crate::intake::{Order, Summary, plain_name};
 use crate::markup::{bytes, grouped};
 use crate::trouble::{Page, Trouble, foreign_form, shown};
@@ -100,8 +99,9 @@ fn name(job: &Job) -> String {
 /// Shows how far an import has come, and in the end what became of it.
 pub(crate) async fn look(Path(id): Path<String>, visit: Visit) -> Page {
     let id: JobId = id.parse().map_err(|_| Error::NotFound)?;
-    let job = visit.engine().work_named(&visit.call, Work::Import, id).await?;
+    // First: one that ends in between has ended, and was not cut off.
     let progress = visit.desk.intakes.progress(id);
+    let job = visit.engine().work_named(&visit.call, Work::Import, id).await?;
     let running = progress.is_some() && !job.state.is_final();
     let progress = progress.unwrap_or_default();
     let trouble = match job.state {
@@ -205,7 +205,7 @@ impl Fields {
 struct Arriving {
     job: Job,
     path: std::path::PathBuf,
-    file: std::io::BufWriter<std::fs::File>,
+    file: Aside,
 }
 
 /// Takes a file, and begins to read it once it is here.
@@ -228,7 +228,7 @@ async fn receive(visit: &Visit, parts: &Parts, body: axum::body::Body) -> Result
         .ok_or_else(|| Error::invalid("body", "must be a form with a file"))?;
     let (mut fields, mut arriving) = (Fields::default(), None);
     let taken = take(visit, body, &mut form, &mut fields, &mut arriving).await;
-    let Some(Arriving { job, path, mut file }) = arriving else {
+    let Some(Arriving { job, path, file }) = arriving else {
         return match taken {
             Ok(()) if !visit.is_mark(fields.get("csrf").unwrap_or_default()) => Ok(foreign_form()),
             Ok(()) => Err(Error::invalid(FILE, "choose a file first")),
@@ -237,11 +237,9 @@ async fn receive(visit: &Visit, parts: &Parts, body: axum::body::Body) -> Result
         };
     };
     let (engine, intakes) = (visit.engine().clone(), visit.desk.intakes.clone());
-    let flushed = file.flush().map_err(Error::internal);
-    drop(file);
-    let wrong = match (taken, flushed) {
-        (Ok(()), Ok(())) => None,
-        (Err(Stop::Wrong(error)), _) | (Ok(()), Err(error)) => Some(error),
+    let (wrong, key) = match (taken, file.finish()) {
+        (Ok(()), Ok(key)) => (None, key),
+        (Err(Stop::Wrong(error)), _) | (Ok(()), Err(error)) => (Some(error), None),
         (Err(Stop::Foreign), _) => return Ok(foreign_form()),
     };
     if let Some(error) = wrong {
@@ -255,6 +253,7 @@ async fn receive(visit: &Visit, parts: &Parts, body: axum::body::Body) -> Result
     }
     let order = Order {
         file: path,
+        key,
         password: fields.get("password").map(str::to_owned),
         dry_run: fields.get("dry_run").is_some(),
         draws: fields.get("propose").is_some(),
@@ -314,7 +313,7 @@ async fn take(
                 }
                 Piece::File(some) => {
                     if let Some(arriving) = arriving {
-                        arriving.file.write_all(&some).map_err(Error::internal)?;
+                        arriving.file.write(&some)?;
                     }
                 }
             }
@@ -335,5 +334,5 @@ async fn begin(visit: &Visit, name: &str) -> Result<Arriving> {
     let room = visit.desk.intakes.room(spool, job.id).map_err(Error::internal)?;
     let path = room.join(name);
     let file = std::fs::File::create_new(&path).map_err(Error::internal)?;
-    Ok(Arriving { job, path, file: std::io::BufWriter::new(file) })
+    Ok(Arriving { job, path, file: Aside::new(file) })
 }

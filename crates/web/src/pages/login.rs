@@ -7,13 +7,14 @@ use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use yore_domain::{Error, Result, Span};
-use yore_engine::{Call, Engine, Secret, TokenKind, token};
+use yore_engine::{Call, Engine, Secret, SignIn, token};
 
 use crate::cookie::{self, SESSION_SECONDS};
 use crate::desk::Desk;
-use crate::form::Form;
+use crate::form::{Form, query};
 use crate::headers::own_place;
 use crate::link::SIGN_IN_NOTE;
+use crate::role::Role;
 use crate::trouble::{Page, shown};
 use crate::visit::{Posted, call, theme, way};
 
@@ -26,14 +27,32 @@ struct LoginPage {
     theme: &'static str,
     next: String,
     wrong: Option<&'static str>,
+    /// Identity providers that let somebody in: where to go, and the name of each.
+    providers: Vec<(String, String)>,
 }
 
 /// The page to sign in on.
-pub(crate) async fn show(request: Request) -> Response {
+pub(crate) async fn show(State(desk): State<Desk>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    let query = Form::read(parts.uri.query().unwrap_or_default().as_bytes());
-    let next = own_place(query.get("next")).to_owned();
-    shown(&LoginPage { theme: theme(&parts), next, wrong: None })
+    let asked = Form::read(parts.uri.query().unwrap_or_default().as_bytes());
+    let next = own_place(asked.get("next")).to_owned();
+    shown(&page(&desk, &parts, next, None))
+}
+
+fn page(desk: &Desk, parts: &Parts, next: String, wrong: Option<&'static str>) -> LoginPage {
+    let names = desk.options.operators.iter().flat_map(|operators| operators.0.names());
+    let link = |(number, name): (usize, String)| {
+        let place = query(&[("provider", &number.to_string()), ("next", &next)]);
+        (format!("/app/operators?{place}"), name)
+    };
+    let providers = names.enumerate().map(link).collect();
+    LoginPage { theme: theme(parts), next, wrong, providers }
+}
+
+/// The page again, with what was wrong.
+pub(super) fn refused(desk: &Desk, parts: &Parts, next: String, wrong: &'static str) -> Response {
+    let page = shown(&page(desk, parts, next, Some(wrong)));
+    (StatusCode::UNAUTHORIZED, page).into_response()
 }
 
 /// Signs in with a token that was typed in.
@@ -46,9 +65,8 @@ pub(crate) async fn enter(State(desk): State<Desk>, request: Request) -> Page {
     match begin(desk.engine(), &call(&parts, token)).await {
         Ok(session) => Ok(signed_in(&parts, &session, &next)),
         Err(Error::Unauthenticated { .. } | Error::Forbidden { .. }) => {
-            let wrong = Some("That is not a token of the owner, or no longer one.");
-            let page = shown(&LoginPage { theme: theme(&parts), next, wrong });
-            Ok((StatusCode::UNAUTHORIZED, page).into_response())
+            let wrong = "That is not a token of the owner, or no longer one.";
+            Ok(refused(&desk, &parts, next, wrong))
         }
         Err(error) => Err(error.into()),
     }
@@ -57,8 +75,8 @@ pub(crate) async fn enter(State(desk): State<Desk>, request: Request) -> Page {
 /// Signs in by a link, which works once.
 pub(crate) async fn follow(State(desk): State<Desk>, request: Request) -> Page {
     let (parts, _) = request.into_parts();
-    let query = Form::read(parts.uri.query().unwrap_or_default().as_bytes());
-    let key = Secret::new(query.get("key").unwrap_or_default());
+    let asked = Form::read(parts.uri.query().unwrap_or_default().as_bytes());
+    let key = Secret::new(asked.get("key").unwrap_or_default());
     // Another site must not decide as whom somebody is signed in.
     let site = parts.headers.get("sec-fetch-site");
     let exchanged = if site.is_some_and(|site| site != "none" && site != "same-origin") {
@@ -69,9 +87,8 @@ pub(crate) async fn follow(State(desk): State<Desk>, request: Request) -> Page {
     match exchanged {
         Ok(session) => Ok(signed_in(&parts, &session, crate::PREFIX)),
         Err(Error::Unauthenticated { .. } | Error::Forbidden { .. }) => {
-            let wrong = Some("This link was used or is too old. `yore open` makes a new one.");
-            let page = LoginPage { theme: theme(&parts), next: crate::PREFIX.to_owned(), wrong };
-            Ok((StatusCode::UNAUTHORIZED, shown(&page)).into_response())
+            let wrong = "This link was used or is too old. `yore open` makes a new one.";
+            Ok(refused(&desk, &parts, crate::PREFIX.to_owned(), wrong))
         }
         Err(error) => Err(error.into()),
     }
@@ -79,24 +96,22 @@ pub(crate) async fn follow(State(desk): State<Desk>, request: Request) -> Page {
 
 /// Signs out: the token of the sign-in is taken back.
 pub(crate) async fn leave(Posted { visit, .. }: Posted) -> Page {
-    let engine = visit.engine();
-    take_back(engine, &visit.call, visit.token()).await?;
+    visit.engine().sign_out(&visit.call).await?;
     let mut response = Redirect::to("/app/login").into_response();
-    if let Some(gone) = cookie::no_session(visit.way) {
+    let gone = [cookie::no_session(visit.way), cookie::role(Role::Owner, visit.way)];
+    for gone in gone.into_iter().flatten() {
         response.headers_mut().append(SET_COOKIE, gone);
     }
     Ok(response)
 }
 
 /// Makes the token of a sign-in. It is always a new one, so nobody can choose it beforehand.
-async fn begin(engine: &Engine, call: &Call) -> Result<Secret> {
-    let life = Some(Span::seconds(SESSION_SECONDS));
-    let made = engine.issue_token(call, TokenKind::Owner, life, Some(NOTE.to_owned())).await?;
-    Ok(Secret::new(made))
+pub(super) async fn begin(engine: &Engine, call: &Call) -> Result<SignIn> {
+    engine.sign_in(call, Span::seconds(SESSION_SECONDS), NOTE).await
 }
 
 /// Gives a session for the token of a link, and takes that token back.
-async fn exchange(engine: &Engine, call: &Call, key: &Secret) -> Result<Secret> {
+async fn exchange(engine: &Engine, call: &Call, key: &Secret) -> Result<SignIn> {
     let digest = token::digest(key);
     let tokens = engine.tokens(call).await?;
     let link = tokens.into_iter().find(|token| token.hash == digest);
@@ -133,9 +148,18 @@ fn unusable() -> Error {
     Error::unauthenticated("the link cannot be used")
 }
 
-fn signed_in(parts: &Parts, session: &Secret, next: &str) -> Response {
+/// Signs a browser in and leads to where it wanted to go.
+pub(super) fn signed_in(parts: &Parts, session: &SignIn, next: &str) -> Response {
+    entered(parts, &session.token, session.who.into(), next)
+}
+
+/// The same for somebody who signed in elsewhere.
+pub(super) fn entered(parts: &Parts, token: &Secret, role: Role, next: &str) -> Response {
+    // Home is not the same place for everybody.
+    let next = if next == crate::PREFIX { role.home() } else { next };
     let mut response = Redirect::to(next).into_response();
-    if let Some(cookie) = cookie::session(session, way(parts)) {
+    let cookies = [cookie::session(token, way(parts)), cookie::role(role, way(parts))];
+    for cookie in cookies.into_iter().flatten() {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response

@@ -9,7 +9,7 @@ use yore_domain::mutation::{Depth, Mutation, Patch, Relabel};
 use yore_domain::{Error, MemoryId, Result, Timestamp};
 use yore_engine::{AuditQuery, Effect, Reference, Wish};
 
-use super::{Line, back};
+use super::{Line, back, seen};
 use crate::diff::{self, Part};
 use crate::draw;
 use crate::markup::{Markup, minute};
@@ -90,7 +90,7 @@ pub(crate) async fn show(Path(id): Path<String>, visit: Visit) -> Page {
     };
     let query =
         AuditQuery { memory: Some(id), limit: LINES, newest_first: true, ..AuditQuery::default() };
-    let reads = engine.audit(call, query).await?.into_iter().map(Line::from).collect();
+    let reads = seen(engine.audit(call, query).await)?.into_iter().map(Line::from).collect();
     let head = versions.last().ok_or(Error::NotFound)?;
     let content = &head.content;
     let recalls = memory.as_ref().map(|memory| memory.usage.recalls.to_string());
@@ -288,7 +288,7 @@ pub(crate) async fn erase(Path(id): Path<String>, Posted { visit, form }: Posted
     engine.mutate(call, forgetting(id, Depth::Erase), Wish::default()).await?;
     let query =
         AuditQuery { memory: Some(id), limit: 1, newest_first: true, ..AuditQuery::default() };
-    let line = engine.audit(call, query).await?.into_iter().next().map(Line::from);
+    let line = seen(engine.audit(call, query).await)?.into_iter().next().map(Line::from);
     let when = minute(engine.now());
     Ok(shown(&ReceiptPage { shell: visit.shell("search"), id: id.to_string(), line, when }))
 }

@@ -131,7 +131,8 @@ async fn find(visit: &Visit, filter: Filter, corpus: Corpus, page: &mut SearchPa
 
 fn row(hit: Hit, question: &str) -> Row {
     let why = Some(draw::signals(&hit.signals));
-    let pieces = snippet(hit.found.text(), question);
+    let pieces = snippet(hit.text(), question);
+    let file = hit.inside.map(|passage| passage.filename);
     match hit.found {
         Found::Memory { version, head } => Row {
             href: format!("/app/memory/{}", version.memory),
@@ -151,7 +152,10 @@ fn row(hit: Hit, question: &str) -> Row {
                 Role::System => "instruction",
                 Role::Tool => "tool",
             },
-            title: conversation.title.clone().unwrap_or_else(|| conversation.platform.clone()),
+            title: {
+                let title = conversation.title.as_ref().unwrap_or(&conversation.platform);
+                file.map_or_else(|| title.clone(), |file| format!("{title} · {file}"))
+            },
             pieces,
             at: message.at,
             labels: labels(&conversation.governance.labels),
