@@ -11,8 +11,9 @@ use yore_client::{Client, Target, input};
 use yore_domain::memory::{Memory, Status};
 use yore_domain::query::{Filter, PageRequest};
 use yore_domain::{MemoryId, limits};
-use yore_engine::{Clock, Secret};
-use yore_server::{Config, Layers, Near, SystemClock, place};
+use yore_engine::{Call, Clock, Engine, Secret};
+use yore_http::{Limits, Peer, Way};
+use yore_server::{Config, Held, Layers, Near, SystemClock, place};
 
 use crate::args::Global;
 use crate::failure::{Exit, Failure, Result};
@@ -193,6 +194,21 @@ fn text<'a>(path: &'a Path, option: &str) -> Result<&'a str> {
     path.to_str().ok_or_else(|| Failure::usage(format!("{option}: the path is not UTF-8 text")))
 }
 
+/// What the audit chain calls the way of commands.
+const PROTOCOL: &str = "native";
+
+/// The server of a vault, while it is this process. It does not end before this is dropped.
+#[derive(Debug)]
+pub(crate) struct Here {
+    /// Its engine.
+    pub(crate) engine: Engine,
+    /// What it takes from others, and so from this command.
+    pub(crate) limits: Limits,
+    /// The call of this session.
+    pub(crate) call: Call,
+    _held: Held,
+}
+
 /// A conversation with the server of a vault.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
@@ -216,6 +232,17 @@ impl Session<'_> {
     {
         let operation = MemoryId::random().to_string();
         self.send::<E>(input, Some(&operation)).await
+    }
+
+    /// The engine, where this process is the server: what is large need not be written as JSON
+    /// and read again.
+    pub(crate) async fn here(&self) -> Result<Option<Here>> {
+        let Some(near) = self.app.near().await else { return Ok(None) };
+        let Some((held, surface)) = near.hold().zip(near.surface()) else { return Ok(None) };
+        let mut head = self.client.head()?;
+        head.extensions.insert(Peer { way: Way::Socket, address: None });
+        let call = surface.call(&head, PROTOCOL)?;
+        Ok(Some(Here { engine: surface.engine, limits: surface.limits, call, _held: held }))
     }
 
     /// Follows changes, from now on or after a cursor.

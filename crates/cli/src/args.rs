@@ -158,7 +158,7 @@ pub(crate) enum Command {
     Attach(commands::attach::Args),
     /// Protect memories from erasure
     LegalHold(commands::legal_hold::Args),
-    /// Change the key the vault is encrypted with
+    /// Change the key the vault is encrypted with, or what opens it
     Key(commands::key::Args),
     /// Show long work and end it
     Job(commands::job::Args),
@@ -170,8 +170,10 @@ pub(crate) enum Command {
     Import(commands::import::Args),
     /// Write everything out, in the native form or as portable records
     Export(commands::export::Args),
-    /// Keep a directory of Markdown files in step with the vault, both ways
+    /// Keep another host, or a directory of Markdown files, in step with the vault, both ways
     Sync(commands::sync::Args),
+    /// Move everything to another host, after saying what will not be seen there
+    Migrate(commands::migrate::Args),
     /// Write what is public where anybody can fetch it
     Publish(commands::publish::Args),
     /// Check a server against its protocol
@@ -182,6 +184,8 @@ pub(crate) enum Command {
     Backup(commands::backup::Args),
     /// Put a copy made by backup in the vault's place
     Restore(commands::restore::Args),
+    /// Look for a text in everything the vault keeps on disk
+    Traces(commands::traces::Args),
     /// Check keys, permissions, storage, audit chain and indexes
     Doctor(commands::doctor::Args),
     /// Let browsers and programs of this machine trust the server's certificate
@@ -190,6 +194,8 @@ pub(crate) enum Command {
     Config(commands::config::Args),
     /// Write a completion script for a shell
     Completions(commands::completions::Args),
+    /// Write the manual pages
+    Man(commands::man::Args),
 }
 
 #[cfg(test)]

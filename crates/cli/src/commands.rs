@@ -24,8 +24,10 @@ pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod legal_hold;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod merge;
+pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod procedure;
 pub(crate) mod proxy;
@@ -43,6 +45,7 @@ pub(crate) mod serve;
 pub(crate) mod stores;
 pub(crate) mod sync;
 pub(crate) mod token;
+pub(crate) mod traces;
 pub(crate) mod trust;
 pub(crate) mod undo;
 pub(crate) mod watch;
@@ -92,15 +95,18 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Import(args) => import::run(app, args).await,
         Command::Export(args) => Box::pin(export::run(app, args)).await,
         Command::Sync(args) => sync::run(app, args).await,
+        Command::Migrate(args) => Box::pin(migrate::run(app, args)).await,
         Command::Publish(args) => publish::run(app, args).await,
         Command::Conformance(args) => Box::pin(conformance::run(app, args)).await,
         Command::Backup(args) => backup::run(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
         Command::Doctor(args) => doctor::run(app, args).await,
+        Command::Traces(args) => traces::run(app, args).await,
         Command::Trust(args) => trust::run(app, &args),
         Command::Config(args) => config::run(app, args),
         Command::Connect(args) => connect::run(app, args),
         Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(&args),
         Command::Schema(args) => schema::run(app, args),
     }
 }

@@ -13,7 +13,6 @@ mod archive;
 mod args;
 mod asking;
 mod authority;
-mod bucket;
 mod commands;
 mod draft;
 mod editor;
@@ -28,6 +27,7 @@ mod mutated;
 mod output;
 mod passphrase;
 mod password;
+mod peer;
 mod prefix;
 mod probe;
 mod progress;
@@ -84,8 +84,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result {
-    let stays = matches!(&cli.command, Command::Mcp(_) | Command::Proxy(_))
-        || matches!(&cli.command, Command::Sync(args) if args.watch)
+    let stays = matches!(&cli.command, Command::Mcp(_) | Command::Proxy(_) | Command::Migrate(_))
+        || matches!(&cli.command, Command::Sync(args) if args.watch || args.is_host())
         || matches!(&cli.command, Command::Watch(args) if args.stays());
     let stay = if stays { Stay::Long } else { Stay::Short };
     let app = Arc::new(App::new(cli.global, stay));

@@ -30,7 +30,7 @@ pub(crate) fn fill(config: &mut Config, wanted: Wanted) -> Result {
     let phrase = match (wanted, key_kind(&config.data)) {
         (_, Some(KeyKind::Passphrase)) => known(config)?,
         (Wanted::Yes, _) if made => known(config)?,
-        (Wanted::Yes, _) => chosen(config)?,
+        (Wanted::Yes, _) => asked_twice(config)?,
         (Wanted::IfNeeded, Some(KeyKind::Bytes) | None) => return Ok(()),
     };
     config.key = KeySource::Passphrase(Secret::new(phrase));
@@ -42,15 +42,25 @@ fn known(config: &Config) -> Result<String> {
     ask(&format!("passphrase of {data}: "), &format!("{data} is protected by a passphrase"))
 }
 
-fn chosen(config: &Config) -> Result<String> {
+/// Returns a passphrase that takes another key's place: the variable's, or one that is asked for.
+pub(crate) fn chosen(config: &Config, variable: &str) -> Result<String> {
+    match std::env::var(variable) {
+        Ok(phrase) if !phrase.is_empty() => Ok(phrase),
+        Ok(_) | Err(_) => asked_twice(config),
+    }
+}
+
+fn asked_twice(config: &Config) -> Result<String> {
     let data = config.data.display();
     let alone = format!("a new passphrase for {data} is wanted");
     let phrase = ask(&format!("new passphrase for {data}: "), &alone)?;
     if phrase.is_empty() {
-        return Err(Failure::usage("the passphrase is empty").hint("nothing was made"));
+        return Err(Failure::usage("the passphrase is empty").hint("nothing was changed"));
     }
     if ask("the same again: ", &alone)? != phrase {
-        return Err(Failure::usage("the two are not the same").hint("nothing was made; try again"));
+        return Err(
+            Failure::usage("the two are not the same").hint("nothing was changed; try again")
+        );
     }
     anstream::eprintln!("nothing opens the vault without this passphrase: keep it safe");
     Ok(phrase)

@@ -100,6 +100,8 @@ pub(crate) struct Walk {
     pub(crate) found: Vec<Found>,
     /// What will not.
     pub(crate) skipped: Vec<Skipped>,
+    /// Memories that somebody pasted from a chat, which the reader of exports knows.
+    pub(crate) pasted: Vec<PathBuf>,
 }
 
 impl Walk {
@@ -168,11 +170,18 @@ impl Walk {
                     depth - 1,
                 )?;
             } else if !plain.starts_with('.') {
-                match head(&path)
-                    .map_err(|failure| failure.message)
-                    .and_then(|head| form(&plain, &head, obsidian))
-                {
-                    Ok(form) => self.found.push(Found { name, form, place: Place::Path(path) }),
+                let told = head(&path).map_err(|failure| failure.message).and_then(|head| {
+                    if is_pasted(&head) {
+                        Ok(None)
+                    } else {
+                        form(&plain, &head, obsidian).map(Some)
+                    }
+                });
+                match told {
+                    Ok(None) => self.pasted.push(path),
+                    Ok(Some(form)) => {
+                        self.found.push(Found { name, form, place: Place::Path(path) })
+                    }
                     Err(reason) => self.skipped.push(skip(&reason)),
                 }
             }
@@ -196,6 +205,17 @@ pub(crate) fn known(path: &Path) -> Option<Known> {
 /// Whether a file that was named is a zip.
 pub(crate) fn is_zip(path: &Path) -> bool {
     head(path).is_ok_and(|head| head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06"))
+}
+
+/// Whether a file begins with a line as `[2026-03-01] - text`: JSON begins in no such way.
+fn is_pasted(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let line = text.trim_start_matches('\u{feff}').trim_start().lines().next().unwrap_or_default();
+    let line = line.trim_start_matches(['-', '*', ' ']);
+    let parts = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    parts.is_some_and(|(date, said)| {
+        !date.contains(['"', '{', '[']) && said.trim_start().starts_with(['-', '–', '—'])
+    })
 }
 
 /// Whether JSON has the member that every record has.
@@ -228,6 +248,9 @@ fn form(name: &str, head: &[u8], obsidian: bool) -> Result<Form, String> {
     let text = String::from_utf8_lossy(head);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let begins = text.trim_start();
+    if is_pasted(head) {
+        return Err("memories pasted from a chat".to_owned());
+    }
     if begins.starts_with('[') {
         return Ok(Form::Records(Format::Json));
     }
@@ -266,7 +289,7 @@ mod tests {
     #[test]
     fn forms_are_told_by_content_and_then_by_name() {
         let record = r#"{"ump":"1.0","id":"urn:ump:a","kind":"semantic"}"#;
-        let cases: [(&str, String, Option<Form>); 13] = [
+        let cases: [(&str, String, Option<Form>); 14] = [
             ("x", r#"{"item":"memory","versions":[]}"#.into(), Some(Form::Items)),
             ("x.json", format!("{record}\n{record}\n"), Some(Form::Records(Format::Ndjson))),
             ("x", format!(" \n[{record}]"), Some(Form::Records(Format::Json))),
@@ -285,6 +308,7 @@ mod tests {
             ("CLAUDE.md", "# Build".into(), Some(Form::Notes(Source::Claude))),
             ("x", format!("{{\"item\":\"memory\",\"x\":\"{}", "y".repeat(9000)), Some(Form::Items)),
             ("x.txt", "tea".into(), None),
+            ("x.txt", "[2026-03-01] - likes tea\n[unknown] - has a cat".into(), None),
             ("x.zip", "PK\u{3}\u{4}".into(), None),
             ("x.json", r#"{"name":"package"}"#.into(), None),
             ("x", String::new(), None),

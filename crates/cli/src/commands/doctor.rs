@@ -7,6 +7,7 @@ use serde::Serialize;
 use yore_client::api;
 use yore_client::input::{self, Nothing};
 use yore_domain::query::{Corpus, Cutoff, Effort, Filter, Recall};
+use yore_server::backup::{Every, deliveries};
 use yore_server::{Config, Note, place};
 
 use crate::app::{App, Session};
@@ -121,6 +122,33 @@ fn show(app: &App, findings: &Findings) -> Result {
     app.out.table(&table)
 }
 
+/// Whether copies reach the places they are to go to.
+fn copies(findings: &mut Findings, config: &Config) {
+    let folder = config.backup.folder(&config.data);
+    let deliveries = match deliveries(&folder) {
+        Ok(deliveries) => deliveries,
+        Err(error) => return findings.fail("copies", Failure::file(folder.display())(error)),
+    };
+    let failing: Vec<String> = deliveries
+        .iter()
+        .filter_map(|(to, one)| Some((to, one.failed.as_ref()?)))
+        .map(|(to, failed)| {
+            format!("{to}: failed {} times since {}: {}", failed.times, failed.since, failed.why)
+        })
+        .collect();
+    if failing.is_empty() {
+        let told = match config.backup.every {
+            Every::Off => "none are made by themselves".to_owned(),
+            every @ (Every::Daily | Every::Weekly | Every::Monthly) => {
+                format!("{}, nothing failed", every.as_str())
+            }
+        };
+        findings.ok("copies", told);
+    } else {
+        findings.warn("copies", failing.join("; "), "a running server tries again by itself");
+    }
+}
+
 /// What can be seen without opening the vault.
 fn surroundings(findings: &mut Findings, config: &Config) {
     let data = &config.data;
@@ -135,6 +163,7 @@ fn surroundings(findings: &mut Findings, config: &Config) {
         ),
         Ok(_) => private(findings, "data directory", data, 0o700),
     }
+    copies(findings, config);
     match key_file(config) {
         None => findings.ok("master key", "from the environment"),
         Some(path) if path.exists() => private(findings, "master key", &path, 0o600),

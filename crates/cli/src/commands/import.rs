@@ -2,6 +2,7 @@
 
 mod attachments;
 mod conversations;
+mod near;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
@@ -27,7 +28,7 @@ use crate::source::{Form, Found, Skipped, Walk};
 /// What the server takes in one batch.
 const BATCH: usize = 500;
 /// A batch stays well below the server's bound on a request's bytes.
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// No line is read further than this; a message may be 16 MiB.
 const LINE_BYTES: u64 = 15 << 20;
 
@@ -157,12 +158,13 @@ fn is_zero(number: &u64) -> bool {
 
 pub(crate) async fn run(app: &App, args: Args) -> Result {
     let standard = |path: &PathBuf| path.as_os_str() == "-";
-    let (exports, others): (Vec<PathBuf>, Vec<PathBuf>) = args
+    let (mut exports, others): (Vec<PathBuf>, Vec<PathBuf>) = args
         .paths
         .iter()
         .cloned()
         .partition(|path| !args.lines && !standard(path) && conversations::are_in(path));
-    let Walk { found, skipped } = Walk::of(&others, args.lines)?;
+    let Walk { found, skipped, pasted } = Walk::of(&others, args.lines)?;
+    exports.extend(pasted);
     let several = found.len() > 1;
     let mut session = app.session().await?;
     let sum = Sum { skipped, dry_run: args.dry_run, ..Sum::default() };

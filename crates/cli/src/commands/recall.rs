@@ -6,7 +6,7 @@ use yore_domain::query::Corpus;
 use crate::app::App;
 use crate::asking::Question;
 use crate::failure::Result;
-use crate::output::{DIM, Output, count};
+use crate::output::{DIM, Output, clean, count};
 use crate::show;
 
 /// Options of `yore recall`.
@@ -61,6 +61,10 @@ fn show_hit(out: &Output, hit: &Hit, scores: bool) -> Result {
         Match::Memory { version, .. } => show::brief(out, version, &lead)?,
         Match::Message { conversation, position, message } => {
             show::message(out, conversation, *position, message, &lead)?;
+            if let Some(passage) = &hit.inside {
+                let text = format!("{}: {}", clean(&passage.filename), clean(&passage.text));
+                out.line(out.wrapped(&text, 10))?;
+            }
         }
     }
     if scores {

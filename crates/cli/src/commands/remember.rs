@@ -59,8 +59,12 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     let text = given::text(&args.text, "text")?;
     let draft = draft(app, &args, text);
     draft.validate()?;
-    let wish =
-        Wish { approval: args.ask, aliases: args.names, keep_duplicate: args.keep_duplicate };
+    let wish = Wish {
+        approval: args.ask,
+        aliases: args.names,
+        keep_duplicate: args.keep_duplicate,
+        ..Wish::default()
+    };
     let mut session = app.session().await?;
     let done =
         session.change::<api::Remember>(input::Remember { draft, id: args.id, wish }).await?;

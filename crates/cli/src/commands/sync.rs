@@ -1,4 +1,10 @@
-//! `yore sync`: keeps a directory of records in step with the vault, both ways.
+//! `yore sync`: keeps another host, or a directory of records, in step with the vault, both ways.
+
+mod book;
+mod hosts;
+mod only;
+mod records;
+mod talks;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +28,7 @@ use crate::app::{App, Session};
 use crate::failure::{Exit, Failure, Result};
 use crate::folder::{self, Folder, Known, Proposed, Seen, Step};
 use crate::output::{GOOD, Table, WARN, cell, styled};
+use crate::peer::Elsewhere;
 use crate::source::Skipped;
 
 /// How often a directory is looked at while it is watched.
@@ -33,18 +40,36 @@ const REST: Duration = Duration::from_millis(300);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  yore sync https://laptop.local:7443 --peer-token yore_v_… --peer-ca laptop-ca.pem
+  yore sync https://laptop.local:7443 --only platform:claude --only tag:work
   yore sync ~/memory
   yore sync ~/memory --project yore --watch
   yore review list
 
-Every memory is a file of Markdown under a few lines that describe it. Change a file and the
+With the address of another host, what changed there comes here and what changed here goes there:
+conversations, messages, attachments and memories, and deletions of them. What was said is united;
+of two names for a conversation the later counts. A memory that both sides changed stays as it is on
+both, and what the other host says becomes a proposal here (yore review list): approve it and it
+holds here, turn it down and yours goes there. What was deleted does not come back from the other
+side; deleted on one side and changed on the other, it is kept and named. A sync that was cut off
+goes on when it is run again. Tokens must be the owner's: yore token owner.
+
+With a directory, every memory is a file of Markdown under a few lines that describe it. Change a file and the
 memory is revised; write a new one and it is remembered; what changes in the vault is written to
 its file. Nothing is overwritten: where both sides changed, and where a file is gone, the change
 becomes a proposal (yore review list). What consent keeps inside the vault gets no file.")]
 pub(crate) struct Args {
-    /// The directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    /// The address of another host, or a directory
+    #[arg(value_name = "URL|DIR")]
+    pub(crate) place: String,
+    /// Only what is so: platform:NAME, label:NAME or tag:NAME
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) only: Vec<String>,
+    /// Read all that ever changed on both hosts once more
+    #[arg(long)]
+    pub(crate) anew: bool,
+    #[command(flatten)]
+    pub(crate) elsewhere: Elsewhere,
     /// Only memories of this project; said once, it is kept
     #[arg(long, short, value_name = "NAME")]
     project: Option<String>,
@@ -74,9 +99,29 @@ impl Sum {
     }
 }
 
+impl Args {
+    /// Whether another host is meant.
+    pub(crate) fn is_host(&self) -> bool {
+        self.place.contains("://")
+    }
+
+    fn directory(&self) -> PathBuf {
+        PathBuf::from(&self.place)
+    }
+}
+
 pub(crate) async fn run(app: &App, args: Args) -> Result {
+    if args.is_host() {
+        if args.project.is_some() {
+            return Err(Failure::usage("--project is for directories; --only is for hosts"));
+        }
+        return Box::pin(hosts::run(app, args)).await;
+    }
+    if !args.only.is_empty() {
+        return Err(Failure::usage("--only is for hosts; --project is for directories"));
+    }
     let mut session = app.session().await?;
-    let mut folder = Folder::open(&args.directory)?;
+    let mut folder = Folder::open(&args.directory())?;
     let did = session.call::<api::Whoami>(Nothing {}).await?.did;
     belongs(&mut folder, &args, &did)?;
     if !args.watch {
@@ -92,7 +137,7 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
 
 /// A directory belongs to one vault, and to one project if one was named.
 fn belongs(folder: &mut Folder, args: &Args, did: &str) -> Result {
-    let place = args.directory.display();
+    let place = &args.place;
     let state = &mut folder.state;
     if state.vault.is_empty() {
         state.vault = did.to_owned();

@@ -19,8 +19,10 @@ Examples:
 
 The server signs its certificate with an authority of its own, made at the first start: tls/ca.pem
 in the data directory. Its key never leaves that directory, readable by you alone. Whoever trusts
-the authority reaches https://localhost:7443 without a warning; whoever got hold of its key could
-pretend to be any site to this machine, so remove it when you no longer use it.
+the authority reaches https://localhost:7443 without a warning. It may sign only for local
+names, for addresses, and for the hosts that listen.hosts named when it was made: whoever got hold
+of its key could pretend to be one of those, but no site of the internet that has a name. Remove
+it when you no longer use it.
 
 It is entered into the store of the system (which needs root), and into the databases of Firefox and
 Chromium with certutil (package libnss3-tools or nss-tools). A store that cannot be changed is named

@@ -54,6 +54,52 @@ fn omp_088_a_vault_goes_out_and_in_and_out_with_the_same_bytes() {
     assert_eq!(files(&home.path("")).iter().filter(|path| path.ends_with(".tmp")).count(), 0);
 }
 
+/// The first of January 2026, in microseconds.
+const START: i64 = 1_767_225_600_000_000;
+
+/// As many messages as the requirement states, or a few.
+#[test]
+fn omp_090_a_backup_of_many_messages_restored_and_backed_up_again_has_the_same_bytes() {
+    let full = std::env::var_os("YORE_FULL").is_some();
+    let (talks, each) = if full { (1000, 100) } else { (20, 50) };
+    let (home, other) = (Home::new(), Home::new());
+    let mut lines = String::new();
+    for talk in 0..talks {
+        let said = (0..each).map(|number| {
+            let text = format!("message {number} of talk {talk} is about hive {}", number % 7);
+            serde_json::json!({
+                "id": format!("{number:08x}-0000-4000-8000-{talk:012x}"), "text": text,
+                "role": if number % 2 == 0 { "user" } else { "assistant" }, "content": text,
+                "at": START + number * 60_000_000,
+            })
+        });
+        let item = serde_json::json!({
+            "item": "conversation",
+            "conversation": {
+                "id": format!("{talk:08x}-1111-4111-8111-111111111111"),
+                "title": format!("Talk {talk}"), "platform": "claude", "tags": [],
+                "created": START, "updated": START + each * 60_000_000,
+            },
+            "messages": said.collect::<Vec<Value>>(),
+        });
+        lines.push_str(&format!("{item}\n"));
+    }
+    let taken = home.piped(&["import", "--json", "-"], lines.as_bytes());
+    assert_eq!(taken.code, 0, "{taken:?}");
+    home.remember(&["tea, no sugar"]);
+    let out = |home: &Home, name: &str| {
+        let path = home.path(name);
+        let done = home.json(&["backup", arg(&path)]);
+        assert_eq!(done["messages"], talks * each, "{done}");
+        path
+    };
+    let first = out(&home, "first.omp.zip");
+    other.json(&["restore", arg(&first)]);
+    let second = out(&other, "second.omp.zip");
+    let (first, second) = (std::fs::read(first).unwrap(), std::fs::read(second).unwrap());
+    assert!(first == second, "{} and {} bytes", first.len(), second.len());
+}
+
 #[test]
 fn an_empty_vault_is_an_archive_too() {
     let home = Home::new();

@@ -145,6 +145,21 @@ impl Home {
         started(command)
     }
 
+    /// Starts a server on free ports with these variables, and no keys of a bucket but theirs.
+    pub(crate) fn serve_with(&self, variables: &[(&str, &str)]) -> Server {
+        let mut command = self.serving("127.0.0.1:0");
+        command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
+        command.envs(variables.iter().copied());
+        started(command)
+    }
+
+    /// Writes the configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.path("config").join("yore");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), text).unwrap();
+    }
+
     /// Starts a server that speaks plain HTTP at an address.
     pub(crate) fn serve_at(&self, address: &str) -> Server {
         started(self.serving(address))
@@ -255,7 +270,8 @@ pub(crate) fn exchange(
     use std::io::Read;
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // A machine that many share may take its time; a server that hangs is noticed all the same.
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let bearer = match token {
         "" => String::new(),
         token => format!("authorization: Bearer {token}\r\n"),

@@ -64,15 +64,18 @@ fn a_memory_is_revised_shown_and_brought_back() {
 #[test]
 fn forgetting_takes_ids_from_a_pipe() {
     let home = Home::new();
-    let ids: Vec<String> = ["one", "two", "three"].map(|text| home.remember(&[text])).to_vec();
+    let ids: Vec<String> =
+        ["one", "two", "three, the last"].map(|text| home.remember(&[text])).to_vec();
     let piped = format!("{}\n{}\n", ids[0], ids[1]);
     let done = home.piped(&["forget", "--ids", "-"], piped.as_bytes());
     assert_eq!(done.code, 0, "{done:?}");
-    assert_eq!(home.all(), ["three"]);
+    assert_eq!(home.all(), ["three, the last"]);
     let gone = home.ok(&["list", "--status", "tombstoned", "--json"]);
     assert_eq!(gone.lines().count(), 2);
     home.fails(&["forget", "--erase", &ids[2]], 2, &["--yes"]);
+    home.fails(&["traces", "three, the last"], 6, &["1 place"]);
     home.ok(&["forget", "--erase", "--yes", &ids[2]]);
+    assert!(home.ok(&["traces", "three, the last"]).contains("nowhere"));
     home.fails(&["get", &ids[2]], 3, &["not found"]);
 }
 

@@ -86,6 +86,37 @@ fn a_rotated_key_opens_what_the_old_one_did() {
 }
 
 #[test]
+fn another_passphrase_or_key_file_opens_the_directory_and_the_old_one_no_longer() {
+    let home = Home::new();
+    home.fails(&["key", "change", "--new-key-file"], 2, &["holds no vault yet"]);
+    home.remember(&["tea, no sugar"]);
+    home.fails(&["key", "change"], 2, &["--new-passphrase"]);
+    let server = home.serve();
+    home.fails(&["key", "change", "--new-key-file"], 7, &["stop yore serve first"]);
+    drop(server);
+    home.fails(&["key", "change", "--new-passphrase"], 8, &["no terminal"]);
+    let with = |variable: &str, args: &[&str]| {
+        ended(home.command(args).env(variable, "open sesame").output().unwrap())
+    };
+    let args = ["key", "change", "--new-passphrase"];
+    check(&with("YORE_NEW_PASSPHRASE", &args), 0, &[]);
+    home.fails(&["list"], 8, &["protected by a passphrase"]);
+    let known = |args: &[&str]| with("YORE_PASSPHRASE", args);
+    assert!(known(&["list"]).out.contains("tea, no sugar"));
+    let former = home.path("config/yore/master.key");
+    home.fails(&["list", "--key-file", former.to_str().unwrap()], 8, &["wrong key"]);
+
+    let file = home.path("stick/yore.key");
+    let file = file.to_str().unwrap();
+    check(&known(&["key", "change", "--new-key-file", file]), 0, &[]);
+    home.fails(&["list"], 8, &["wrong key"]);
+    assert!(home.ok(&["list", "--key-file", file]).contains("tea, no sugar"));
+    home.ok(&["key", "change", "--key-file", file, "--new-key-file"]);
+    assert_eq!(home.all(), ["tea, no sugar"]);
+    home.ok(&["audit", "verify"]);
+}
+
+#[test]
 fn variables_are_named_as_documented_and_empty_ones_are_unset() {
     let home = Home::new();
     let show = |set: &[(&str, &str)]| {

@@ -3,6 +3,7 @@
 
 mod approval;
 mod archives;
+mod away;
 mod backups;
 mod bad_input;
 mod capability;
@@ -19,6 +20,7 @@ mod folder;
 mod following;
 mod governance;
 mod governed;
+mod hosts;
 mod keeping;
 mod keys;
 mod killed;
@@ -34,3 +36,4 @@ mod shape;
 mod sight;
 mod sources;
 mod stores;
+mod trusting;

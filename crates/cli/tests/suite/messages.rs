@@ -152,3 +152,34 @@ fn an_agent_on_the_command_line_asks_and_is_answered() {
     assert_eq!(mode & 0o777, 0o600);
     drop(server);
 }
+
+#[test]
+fn agents_are_registered_written_to_followed_and_struck_off_on_the_command_line() {
+    let home = Home::new();
+    let server = home.serve();
+    let key = SigningKey::generate(Algorithm::Ed25519, &[11; 32]);
+    let did = Did::of_key(&key.verifying_key()).as_str().to_owned();
+    home.fails(&["agent", "send", &did, "hello"], 3, &["not found"]);
+    home.ok(&["agent", "register", &did, "--name", "scheduler"]);
+    let listed = home.json(&["agent", "list"]);
+    assert_eq!((&listed[0]["did"], &listed[0]["agent"]), (&json!(did), &json!("scheduler")));
+    // Whoever follows sees what is said from then on.
+    let tail = home.command(&["agent", "tail", "-n", "1"]).spawn().unwrap();
+    let mut sent = 0;
+    let told = std::thread::scope(|scope| {
+        let told = scope.spawn(|| tail.wait_with_output().unwrap());
+        while !told.is_finished() && sent < 100 {
+            home.ok(&["agent", "send", &did, &format!("the plumber comes on day {sent}")]);
+            sent += 1;
+        }
+        told.join().unwrap()
+    });
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("the plumber comes on day"), "{told}");
+    let inbox = home.ok(&["agent", "inbox", &did]);
+    assert_eq!(inbox.lines().count(), sent, "{inbox}");
+    assert!(inbox.lines().next().unwrap().contains("the plumber comes on day 0"), "{inbox}");
+    home.ok(&["agent", "remove", &did]);
+    assert_eq!(home.json(&["agent", "list"]), json!([]));
+    drop(server);
+}

@@ -95,3 +95,25 @@ fn shells_get_their_completions_and_config_is_checked() {
     assert!(home.ok(&["config", "show"]).contains("127.0.0.1:7070"));
     assert!(!home.data().exists(), "nothing was opened");
 }
+
+#[test]
+fn every_command_has_its_manual_page() {
+    let home = Home::new();
+    let pages = home.path("man1");
+    home.ok(&["man", pages.to_str().unwrap()]);
+    let help = home.ok(&["--help"]);
+    let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    // What is deeper in goes on from the line before.
+    let listed = listed.filter(|line| !line.starts_with("   "));
+    let mut count = 0;
+    let listed = listed.filter_map(|line| line.split_whitespace().next());
+    for command in listed.filter(|command| *command != "help") {
+        let page = pages.join(format!("yore-{command}.1"));
+        let text = std::fs::read_to_string(&page).unwrap_or_else(|_| panic!("{page:?}"));
+        assert!(text.contains(".TH") && text.contains("yore"), "{command}");
+        count += 1;
+    }
+    assert!(count > 30, "{count}: {help}");
+    assert!(!home.data().exists(), "nothing was opened");
+}

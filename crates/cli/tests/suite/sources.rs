@@ -112,3 +112,17 @@ fn a_source_that_cannot_be_read_does_not_stop_the_others() {
     let (_, row) = rows.iter().find(|(name, _)| name.ends_with("grok")).unwrap();
     assert_eq!(row["imported"], 1, "{rows:?}");
 }
+
+#[test]
+fn memories_pasted_from_a_chat_are_read_beside_instructions() {
+    let (home, folder) = (Home::new(), tempfile::tempdir().unwrap());
+    std::fs::write(folder.path().join("CLAUDE.md"), "# Build\n\nAlways run the linter.\n").unwrap();
+    let pasted = "[2026-03-01] - Keeps bees behind the house.\n[unknown] - Likes marzipan.\n";
+    std::fs::write(folder.path().join("memories.txt"), pasted).unwrap();
+    let sum = home.json(&["import", folder.path().to_str().unwrap()]);
+    assert_eq!(sum["skipped"].as_array().map_or(0, Vec::len), 0, "{sum}");
+    assert_eq!(sum["exports"]["memories"], 2, "{sum}");
+    let held = home.ok(&["review", "list", "--json"]);
+    assert!(held.contains("bees") && held.contains("marzipan"), "{held}");
+    assert!(home.all().concat().contains("linter"));
+}

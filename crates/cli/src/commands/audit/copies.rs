@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use yore_client::api::{self, AuditQuery};
 use yore_client::input::Nothing;
-use yore_domain::Seq;
+use yore_domain::{Seq, Span};
 use yore_engine::{Checker, CopyReport, Line};
+use yore_server::bucket::{Bucket, BucketError};
 
 use crate::app::{App, Session};
-use crate::bucket::Bucket;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{BAD, GOOD, Table, cell, styled};
 
@@ -25,7 +25,8 @@ pub(super) async fn add(
     lock_days: u64,
 ) -> Result {
     let place = if place.starts_with("https://") || place.starts_with("http://") {
-        Place::Bucket(Box::new(Bucket::new(place, lock_days)?))
+        let bucket = Bucket::new(place).map_err(failed)?;
+        Place::Bucket(Box::new(bucket), Span::days(lock_days))
     } else {
         Place::Directory(PathBuf::from(place))
     };
@@ -55,7 +56,8 @@ fn line(into: &mut Vec<u8>, value: &impl serde::Serialize) -> Result {
 /// Where copies lie.
 enum Place {
     Directory(PathBuf),
-    Bucket(Box<Bucket>),
+    /// With the time for which what is put there is locked.
+    Bucket(Box<Bucket>, Span),
 }
 
 impl Place {
@@ -72,7 +74,7 @@ impl Place {
                 }
                 names
             }
-            Self::Bucket(bucket) => bucket.names(app.out.now).await?,
+            Self::Bucket(bucket, _) => bucket.names(app.out.now).await.map_err(failed)?,
         };
         Ok(Seq(names.iter().filter_map(|name| last_of(name)).max().unwrap_or_default()))
     }
@@ -81,7 +83,22 @@ impl Place {
     async fn put(&self, app: &App, name: &str, bytes: Vec<u8>) -> Result {
         match self {
             Self::Directory(path) => once(&path.join(name), &bytes),
-            Self::Bucket(bucket) => bucket.put(app.out.now, name, bytes).await,
+            Self::Bucket(bucket, lock) => {
+                bucket.lock(app.out.now, name, bytes, *lock).await.map_err(failed)
+            }
+        }
+    }
+}
+
+/// How a command ends when a bucket did not do what was asked.
+fn failed(error: BucketError) -> Failure {
+    match error {
+        BucketError::Address | BucketError::Unset(_) => Failure::usage(error.to_string()),
+        BucketError::Taken => Failure::new(Exit::Conflict, error.to_string()),
+        BucketError::Keys => Failure::new(Exit::NotAuthorised, error.to_string()),
+        BucketError::Client(error) => error.into(),
+        BucketError::Status(_) | BucketError::Answer | BucketError::File(_) => {
+            Failure::failed(error.to_string())
         }
     }
 }

@@ -1,14 +1,15 @@
 //! `yore backup schedule`: how often a server makes copies by itself.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use yore_server::backup::{Backups, Every};
+use yore_server::backup::{Backups, Every, Failed};
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::file;
-use crate::output::GOOD;
+use crate::output::{BAD, GOOD, clean};
 
 /// Options of `yore backup schedule`.
 #[derive(Debug, clap::Args)]
@@ -25,6 +26,9 @@ pub(super) struct Args {
     /// A command to run after each copy; YORE_BACKUP_FILE names the copy
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
+    /// An S3-compatible bucket for the copies, as https://host/bucket/prefix
+    #[arg(long, value_name = "URL")]
+    bucket: Option<String>,
 }
 
 fn every(text: &str) -> Result<Every, String> {
@@ -45,6 +49,8 @@ pub(super) fn run(app: &App, args: Args) -> Result {
         to,
         keep: args.keep.unwrap_or(config.backup.keep),
         command: args.command.or_else(|| config.backup.command.clone()),
+        bucket: args.bucket.or_else(|| config.backup.bucket.clone()),
+        mail: config.backup.mail.clone(),
     };
     backups.check()?;
     let path = app.config_file()?;
@@ -66,12 +72,17 @@ pub(super) fn run(app: &App, args: Args) -> Result {
 fn show(app: &App, backups: &Backups, folder: &Path) -> Result {
     let copies = yore_server::backup::copies(folder)
         .map_err(|error| Failure::file(folder.display())(error))?;
+    let deliveries = yore_server::backup::deliveries(folder)
+        .map_err(|error| Failure::file(folder.display())(error))?;
     let newest = copies.last().map(|copy| copy.made.to_string());
     let done = json!({
         "every": backups.every.as_str(),
         "to": folder,
         "keep": backups.keep,
         "command": backups.command,
+        "bucket": backups.bucket,
+        "mail": backups.mail.as_ref().map(|mail| &mail.to),
+        "deliveries": deliveries,
         "copies": copies.len(),
         "newest": newest,
     });
@@ -82,10 +93,17 @@ fn show(app: &App, backups: &Backups, folder: &Path) -> Result {
             copies.len(),
             backups.keep
         ))?;
-        match newest {
-            Some(newest) => app.out.line(format!("the newest was made at {newest}")),
-            None => Ok(()),
+        if let Some(newest) = newest {
+            app.out.line(format!("the newest was made at {newest}"))?;
         }
+        for (to, delivery) in &deliveries {
+            if let Some(failed) = &delivery.failed {
+                let Failed { since, why, times } = failed;
+                let told = format!("{to}: failed {times} times since {since}: {why}");
+                app.out.line(format!("{BAD}{}{BAD:#}", clean(&told)))?;
+            }
+        }
+        Ok(())
     })
 }
 
@@ -99,16 +117,17 @@ fn set(before: &str, backups: &Backups) -> Result<String> {
     for line in before.lines() {
         let trimmed = line.trim();
         if trimmed.starts_with('[') {
-            inside = trimmed == "[backup]";
+            inside = trimmed == "[backup]" || trimmed.starts_with("[backup.");
         }
         if !inside {
             kept.push_str(line);
             kept.push('\n');
         }
     }
-    let table = toml::to_string(backups).map_err(|error| wrong(&error))?;
+    let whole = BTreeMap::from([("backup", backups)]);
+    let table = toml::to_string(&whole).map_err(|error| wrong(&error))?;
     let gap = if kept.trim().is_empty() { "" } else { "\n" };
-    let after = format!("{}{gap}[backup]\n{table}", with_end(kept.trim_end()));
+    let after = format!("{}{gap}{table}", with_end(kept.trim_end()));
     let read: toml::Table = after.parse().map_err(|error| wrong(&error))?;
     // A table that was written in another way is not understood here, and nothing is lost.
     match read.get("backup") {
@@ -123,6 +142,8 @@ fn with_end(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use yore_server::mail::Mail;
+
     use super::*;
 
     #[test]
@@ -132,6 +153,16 @@ mod tests {
             to: Some("/mnt/copies".into()),
             keep: 3,
             command: Some("cp \"$YORE_BACKUP_FILE\" /x".into()),
+            bucket: Some("https://s3.example.org/b".into()),
+            mail: Some(Mail {
+                server: "smtp://mail.example.org".into(),
+                from: "a@example.org".into(),
+                to: "b@example.org".into(),
+                user: None,
+                attach: 1,
+                link: None,
+                ca: None,
+            }),
         };
         let before = "# mine\nlog = \"info\"\n\n[backup]\nevery = \"daily\"\nkeep = 9\n\n[limits]\nbody = 1\n";
         let after = set(before, &backups).unwrap();
@@ -140,7 +171,7 @@ mod tests {
         assert_eq!(read["limits"]["body"].as_integer(), Some(1));
         let table: Backups = read["backup"].clone().try_into().unwrap();
         assert_eq!((table.every, table.keep), (Every::Weekly, 3));
-        assert_eq!(table.command, backups.command);
+        assert_eq!(table, backups);
         assert_eq!(set(&after, &backups).unwrap(), after, "a second time changes nothing");
         assert!(set("", &backups).unwrap().starts_with("[backup]"));
         assert!(set("backup = {", &backups).is_err());

@@ -8,14 +8,15 @@ use std::sync::atomic::Ordering;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc;
-use yore_archive::{Blob, Limits, Note, Report, Skip, Source, Standing, Talk, connector};
+use tokio::sync::{mpsc, oneshot};
+use yore_archive::{Blob, Known, Limits, Note, Report, Skip, Source, Standing, Talk, connector};
 use yore_client::api::{self, DryRun, Imported, Item, Proposal};
 use yore_client::input;
 use yore_domain::conversation::{Conversation, Message};
 use yore_domain::memory::{Status, Version};
 use yore_domain::{BlobHash, ConversationId, MemoryId, Timestamp};
 
+use super::near::{self, Taken};
 use super::{Args, BATCH, BATCH_BYTES, Choice, Sum, attachments};
 use crate::app::{App, Session};
 use crate::failure::{Failure, Result};
@@ -34,6 +35,9 @@ pub(super) struct Exports {
     /// Conversations by platform.
     platforms: BTreeMap<String, u64>,
     conversations: u64,
+    /// Those of them that came in before exactly as they are, and were not read again.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    known: u64,
     /// Conversations without a message.
     empty: u64,
     /// Messages on active paths.
@@ -95,15 +99,26 @@ pub(super) async fn run(
     let bar = progress::through_bytes(&app.out, source.total(), "importing");
     let read = source.progress();
     let (sender, mut receiver) = mpsc::channel(WAITING);
+    // What was not chosen must be counted, so everything is read. What would be drawn from a
+    // conversation is not known of one that came in without.
+    let draws = !args.no_proposals && !restored;
+    let salt = (*choice == Choice::default()).then_some(if draws { "drawn" } else { "plain" });
     let reader = tokio::task::spawn_blocking(move || {
-        yore_archive::read(&source, &mut |item| {
-            let stopped = |_| yore_archive::Error::Stopped("nobody takes what is read".to_owned());
-            sender.blocking_send(item).map_err(stopped)
-        })
+        let give = |read| sender.blocking_send(read).map_err(|_| unheard());
+        let take = &mut |item| give(Read::Item(item));
+        let ask = &mut |prints: &[String]| {
+            let (reply, answer) = oneshot::channel();
+            give(Read::Asked(prints.to_vec(), reply))?;
+            answer.blocking_recv().map_err(|_| unheard())
+        };
+        match salt {
+            Some(salt) => yore_archive::read_unknown(&source, Known { salt, ask }, take),
+            None => yore_archive::read(&source, take),
+        }
     });
     let mut tray = Tray {
         dry_run: if args.dry_run { DryRun::Yes } else { DryRun::No },
-        draws: !args.no_proposals && !restored,
+        draws,
         now: app.out.now,
         choice,
         bar,
@@ -113,16 +128,22 @@ pub(super) async fn run(
         bytes: 0,
         names: HashMap::new(),
         here: HashSet::new(),
+        prints: BTreeMap::new(),
         stored: HashMap::new(),
         unsure: Vec::new(),
         proposals: Vec::new(),
         drawn: HashSet::new(),
     };
-    while let Some(item) = receiver.recv().await {
-        match item {
-            yore_archive::Item::Conversation(talk) => tray.talk(session, *talk).await?,
-            yore_archive::Item::Memory(note) => tray.note(session, *note).await?,
-            yore_archive::Item::Skipped(_) => {}
+    while let Some(handed) = receiver.recv().await {
+        match handed {
+            Read::Item(yore_archive::Item::Conversation(talk)) => tray.talk(session, *talk).await?,
+            Read::Item(yore_archive::Item::Memory(note)) => tray.note(session, *note).await?,
+            Read::Item(yore_archive::Item::Skipped(_)) => {}
+            Read::Asked(prints, reply) => {
+                let known = near::known(session, prints).await.map_err(stopped)?;
+                // The reader that no longer waits has ended, and says why.
+                reply.send(known).unwrap_or_default();
+            }
         }
         tray.bar.set_position(read.load(Ordering::Relaxed));
     }
@@ -131,9 +152,23 @@ pub(super) async fn run(
     let Tray { exports, sum, .. } = tray;
     let report = reader.await.map_err(|error| Failure::failed(error.to_string()))?;
     let report = report.map_err(|error| Failure::failed(error.to_string()))?;
+    sum.found += report.known;
+    sum.duplicates += report.known;
     sum.skipped.extend(report.skipped.iter().map(skipped));
     sum.exports = Some(exports.of(report));
     Ok(())
+}
+
+/// What the reader hands over.
+enum Read {
+    /// Something it read.
+    Item(yore_archive::Item),
+    /// Pieces it would read, unless they are known.
+    Asked(Vec<String>, oneshot::Sender<Vec<bool>>),
+}
+
+fn unheard() -> yore_archive::Error {
+    yore_archive::Error::Stopped("nobody takes what is read".to_owned())
 }
 
 fn skipped(skip: &Skip) -> Skipped {
@@ -160,6 +195,8 @@ struct Tray<'a> {
     names: HashMap<String, String>,
     /// The conversations of the batch, which holds each once.
     here: HashSet<ConversationId>,
+    /// The pieces of exports that they were read from.
+    prints: BTreeMap<ConversationId, String>,
     /// Attachments that were looked at, and whether the vault has them.
     stored: HashMap<BlobHash, bool>,
     /// Attachments that the vault had before the batch names them.
@@ -176,7 +213,7 @@ impl Tray<'_> {
         }
         self.found();
         let drawn = if self.draws { yore_archive::proposals(&talk) } else { Vec::new() };
-        let Talk { head, mut messages, blobs } = talk;
+        let Talk { head, mut messages, blobs, print } = talk;
         let title = head.title.as_deref().unwrap_or("without a title");
         let name = format!("{} conversation \"{title}\"", head.platform);
         let mut known = Vec::new();
@@ -192,6 +229,10 @@ impl Tray<'_> {
                 self.send(session).await?;
             }
             self.here.insert(head.id);
+            // What is drawn comes in after it, and must not be lost in between.
+            if let Some(print) = print.filter(|_| drawn.is_empty()) {
+                self.prints.insert(head.id, print);
+            }
             self.names.insert(head.id.to_string(), name);
             self.batch.push(Item::Conversation { conversation: Box::new(head), messages });
             self.bytes += bytes;
@@ -223,14 +264,10 @@ impl Tray<'_> {
         self.send(session).await?;
         self.names.insert(head.id.to_string(), name);
         let mut done: Vec<Imported> = Vec::new();
-        let before = self.sum.duplicates;
         for (messages, _) in parts {
             let item = Item::Conversation { conversation: Box::new(head.clone()), messages };
-            let items = self.unknown(session, vec![item]).await?;
-            done.push(self.taken(session, items).await?);
+            done.push(self.brought(session, vec![item]).await?);
         }
-        // Its parts count as one.
-        self.sum.duplicates = before;
         let rejected: Vec<_> = done.iter().flat_map(|done| done.rejected.clone()).take(1).collect();
         let whole = Imported {
             imported: done.first().map_or(0, |first| first.imported),
@@ -372,14 +409,15 @@ impl Tray<'_> {
         self.bytes = 0;
         self.here.clear();
         let items = std::mem::take(&mut self.batch);
-        let items = self.unknown(session, items).await?;
-        if items.is_empty() {
-            self.unsure.clear();
-        } else {
-            let done = self.taken(session, items).await?;
+        if !items.is_empty() {
+            let done = self.brought(session, items).await?;
+            let new = done.imported + done.merged > 0;
             self.count(done);
-            self.ensure(session).await?;
+            if new {
+                self.ensure(session).await?;
+            }
         }
+        self.unsure.clear();
         while !self.proposals.is_empty() {
             let rest = self.proposals.split_off(self.proposals.len().min(BATCH));
             let proposals = std::mem::replace(&mut self.proposals, rest);
@@ -393,8 +431,24 @@ impl Tray<'_> {
         Ok(())
     }
 
+    /// Brings items into the vault, on the shortest way.
+    async fn brought(&mut self, session: &mut Session<'_>, items: Vec<Item>) -> Result<Imported> {
+        let prints = std::mem::take(&mut self.prints);
+        match near::take(session, items, prints, self.dry_run).await.map_err(stopped)? {
+            Taken::Here(done) => Ok(done),
+            Taken::Elsewhere(items) => {
+                let all = items.len();
+                let items = Self::unknown(session, items).await?;
+                let known = all - items.len();
+                let mut done = self.taken(session, items).await?;
+                done.duplicates += known;
+                Ok(done)
+            }
+        }
+    }
+
     /// Leaves out the conversations that came in before exactly as they are.
-    async fn unknown(&mut self, session: &mut Session<'_>, items: Vec<Item>) -> Result<Vec<Item>> {
+    async fn unknown(session: &mut Session<'_>, items: Vec<Item>) -> Result<Vec<Item>> {
         let fingerprints: Vec<String> = items.iter().filter_map(fingerprint).collect();
         if fingerprints.is_empty() {
             return Ok(items);
@@ -405,9 +459,7 @@ impl Tray<'_> {
         let mut left = Vec::with_capacity(items.len());
         for item in items {
             let is_talk = matches!(item, Item::Conversation { .. });
-            if is_talk && known.next().unwrap_or(false) {
-                self.sum.duplicates += 1;
-            } else {
+            if !is_talk || !known.next().unwrap_or(false) {
                 left.push(item);
             }
         }
@@ -477,7 +529,7 @@ fn stopped(failure: Failure) -> Failure {
     failure.at("stopped; what was taken in stays, run the import again for the rest")
 }
 
-fn id(item: &Item) -> String {
+pub(super) fn id(item: &Item) -> String {
     match item {
         Item::Memory { versions } => {
             versions.first().map_or_else(String::new, |version| version.memory.to_string())
@@ -516,7 +568,7 @@ fn parts(messages: Vec<Message>) -> Vec<(Vec<Message>, usize)> {
 }
 
 /// Roughly the bytes of a value as JSON.
-fn weight(value: &Value) -> usize {
+pub(super) fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 4,
         Value::Array(items) => items.iter().map(|item| weight(item) + 1).sum::<usize>() + 2,
@@ -534,6 +586,7 @@ impl Exports {
         Self {
             platforms: report.platforms,
             conversations: report.conversations,
+            known: report.known,
             empty: report.empty,
             messages: report.messages,
             branch_messages: report.branch_messages,
@@ -561,6 +614,7 @@ impl Exports {
         };
         table.push([cell(self.conversations.to_string()), cell(what)]);
         let rows = [
+            (self.known, "of them known, not read again"),
             (self.messages, "messages"),
             (self.branch_messages, "messages on branches that were left"),
             (self.memories, "memories"),
