@@ -1,8 +1,4 @@
-//! What the connector `chatgpt` reads: any bytes in a file of its names, never a panic.
+//! The target `chatgpt`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
-const NAMES: [&str; 3] = ["conversations.json", "conversations-000.json", "export.zip"];
-
-fuzz_target!(|data: &[u8]| yore_fuzz::read_as(&NAMES, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| yore_fuzz::run("chatgpt", data));

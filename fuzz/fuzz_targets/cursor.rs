@@ -1,8 +1,4 @@
-//! What the connector `cursor` reads: any bytes in a file of its names, never a panic.
+//! The target `cursor`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
-const NAMES: [&str; 3] = ["state.vscdb", "store.db", "agent.jsonl"];
-
-fuzz_target!(|data: &[u8]| yore_fuzz::read_as(&NAMES, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| yore_fuzz::run("cursor", data));

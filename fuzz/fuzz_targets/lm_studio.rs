@@ -1,8 +1,4 @@
-//! What the connector `lm_studio` reads: any bytes in a file of its names, never a panic.
+//! The target `lm_studio`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
-const NAMES: [&str; 1] = ["1.conversation.json"];
-
-fuzz_target!(|data: &[u8]| yore_fuzz::read_as(&NAMES, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| yore_fuzz::run("lm_studio", data));
