@@ -124,6 +124,7 @@ fn sought(question: &str) -> Sought {
             cutoff: Cutoff::Off,
         },
         by_word: false,
+        inside: false,
         branches: false,
         once_each: false,
         after: None,

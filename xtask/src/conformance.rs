@@ -45,6 +45,7 @@ pub(crate) fn report(results: &Results) -> Result<()> {
     for (protocol, page) in PROTOCOLS {
         print!("{}", table(protocol, page, &proofs, &claims));
     }
+    print!("{}", matrix(results));
     let gaps = gaps(&proofs, &claims);
     if !gaps.is_empty() {
         bail!("claimed without a passing test: {}", gaps.join(", "));
@@ -109,6 +110,34 @@ fn table(protocol: &str, page: &str, proofs: &Proofs, claims: &BTreeSet<Requirem
     text
 }
 
+/// The protocols of the matrix, by the names they have in the names of its tests.
+const MATRIX: [&str; 6] = ["ump", "memorywire", "oamp", "omp", "uamp", "mcp"];
+
+/// Which protocol keeps what another one wrote: a memory written by the one on the left is read,
+/// revised, refused, held and erased by the one above.
+fn matrix(results: &Results) -> String {
+    let outcome = |writer: &str, other: &str| {
+        let name = format!("matrix::{writer}::{other}");
+        let found = results.tests.iter().find(|((_, test), _)| *test == name);
+        found.map_or("not run", |(_, outcome)| outcome.word())
+    };
+    let mut passed = 0;
+    let mut rows = String::new();
+    for writer in MATRIX {
+        rows.push_str(&format!("  {writer:<12}"));
+        for other in MATRIX {
+            let word = outcome(writer, other);
+            passed += usize::from(word == Outcome::Passed.word());
+            rows.push_str(&format!("{word:<12}"));
+        }
+        rows.push('\n');
+    }
+    let mut text = format!("matrix: {passed} of {} pairs\n  {:<12}", MATRIX.len().pow(2), "");
+    text.extend(MATRIX.map(|other| format!("{other:<12}")));
+    text.push('\n');
+    text + &rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +178,21 @@ UMP-035 is mentioned in passing and done.
         let gaps = gaps(&proofs(&results()), &claims);
         assert_eq!(gaps, ["UMP-032 (no test)", "UMP-034 (yore_canon ump_034_data: not run)"]);
         assert!(super::gaps(&proofs(&results()), &BTreeSet::new()).is_empty());
+    }
+
+    #[test]
+    fn the_matrix_counts_pairs_that_passed() {
+        let mut results = results();
+        for (name, outcome) in
+            [("matrix::ump::oamp", Outcome::Passed), ("matrix::mcp::mcp", Outcome::Failed)]
+        {
+            results.tests.insert(("matrix".to_owned(), name.to_owned()), outcome);
+        }
+        let told = matrix(&results);
+        assert!(told.starts_with("matrix: 1 of 36 pairs\n"), "{told}");
+        let row = told.lines().nth(2).unwrap();
+        assert_eq!(row.split_whitespace().take(2).collect::<Vec<_>>(), ["ump", "not"], "{told}");
+        assert!(told.lines().last().unwrap().trim_end().ends_with("failed"), "{told}");
     }
 
     #[test]

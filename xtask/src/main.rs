@@ -2,7 +2,9 @@
 //!
 //! `test` runs everything CI runs, `tidy` checks the house rules, `conformance` says which
 //! requirement of which protocol is proven by which test, `bench` measures, `probe` tries to
-//! see around grants, `openapi` describes the native API, `model` rebuilds the embedding models. Nothing here is part of the shipped binary.
+//! see around grants, `openapi` describes the native API, `model` rebuilds the embedding models,
+//! `fuzz` tries the parsers, `supply`, `sbom` and `deb` belong to a release. Nothing here is part of
+//! the shipped binary.
 //!
 //! This package is compiled before anything else, so it depends on little.
 
@@ -13,13 +15,16 @@ use clap::{Parser, Subcommand};
 mod backends;
 mod bench;
 mod conformance;
+mod deb;
 mod foreign;
+mod fuzz;
 mod model;
 mod openapi;
 mod postgres;
 mod probe;
 mod requirement;
 mod results;
+mod supply;
 mod test;
 mod tidy;
 mod workspace;
@@ -47,6 +52,14 @@ enum Command {
     Openapi(openapi::Arguments),
     /// Rebuild the embedding models from the published weights, or check the ones in place.
     Model(model::Arguments),
+    /// Fuzz the parsers for longer than the tests do.
+    Fuzz(fuzz::Arguments),
+    /// Check licences, sources and unwanted crates against deny.toml.
+    Supply,
+    /// Write a bill of materials of the binary.
+    Sbom(supply::Arguments),
+    /// Make a Debian package around the release binary.
+    Deb(deb::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +71,10 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Openapi(arguments) => openapi::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Supply => supply::check(),
+        Command::Sbom(arguments) => supply::sbom(&arguments),
+        Command::Deb(arguments) => deb::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

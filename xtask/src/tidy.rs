@@ -14,6 +14,7 @@ mod code;
 mod layers;
 mod manifest;
 mod pages;
+mod proofs;
 mod source;
 mod words;
 
@@ -70,6 +71,7 @@ fn check(packages: &[Package], files: &BTreeMap<String, String>) -> Findings {
     layers::check(packages, &mut findings);
     manifest::check(packages, files, &mut findings);
     pages::check(files, &mut findings);
+    proofs::check(files, &mut findings);
     for (path, text) in files {
         words::check(path, text, &mut findings);
         if path.ends_with(".rs") && !path.contains(SPECIMENS) {

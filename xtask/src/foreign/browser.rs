@@ -12,8 +12,13 @@ use super::tools::Node;
 use super::{Book, succeed};
 use crate::workspace::target_dir;
 
-const PACKAGES: [&str; 3] =
-    ["playwright-core@1.65.0", "axe-core@4.14.0", "@modelcontextprotocol/sdk@1.32.2"];
+const PACKAGES: [&str; 5] = [
+    "playwright-core@1.65.0",
+    "axe-core@4.14.0",
+    "@modelcontextprotocol/sdk@1.32.2",
+    "oidc-provider@9.13.3",
+    "@seriousme/openapi-schema-validator@2.11.0",
+];
 /// What is done in the browser. Each name it prints is one check.
 const FLOWS: &str = include_str!("browser/flows.mjs");
 /// Where a browser may be, unless `YORE_CHROMIUM` names one.
@@ -31,12 +36,17 @@ pub(super) fn run(book: &mut Book) -> Result<()> {
     let shots = target_dir()?.join("screenshots");
     fs::create_dir_all(&shots)?;
     let home = Home::new("browser")?;
+    let provider = free_port()?;
+    let config = home.path("yore.toml");
+    fs::write(&config, configuration(provider))?;
+    let home = home.with(&[("YORE_CONFIG", config)]);
     let (_serving, url) = home.serve()?;
     let script = target_dir()?.join("tools/browser/flows.mjs");
     fs::write(&script, FLOWS)?;
     let yore = serde_json::to_string(&home.line(&[]))?;
     let mut flows = node.command();
     flows.arg(script).env("YORE_URL", &url).env("YORE_LINE", yore);
+    flows.env("YORE_PROVIDER", provider.to_string());
     let told = succeed(flows.env("YORE_CHROMIUM", browser).env("YORE_SHOTS", shots))?;
     for line in told.lines().filter(|line| line.starts_with('{')) {
         let check: Value = serde_json::from_str(line)?;
@@ -47,6 +57,32 @@ pub(super) fn run(book: &mut Book) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// What the server of the flows is told: who lets operators in, and what their groups are.
+fn configuration(provider: u16) -> String {
+    format!(
+        r#"[omp]
+insecure_loopback = true
+[[sign_in]]
+name = "Example Corp"
+issuer = "http://127.0.0.1:{provider}"
+client_id = "yore"
+[[sign_in.roles]]
+group = "admins"
+role = "admin"
+[[sign_in.roles]]
+group = "desk"
+role = "operator"
+verbs = ["read", "review"]
+"#
+    )
+}
+
+/// A port that nobody listens on at this moment.
+fn free_port() -> Result<u16> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+    Ok(listener.local_addr()?.port())
 }
 
 /// Asks the system for a browser; only its administrator may.

@@ -24,7 +24,9 @@ def prepare(certificate_path, key_path):
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(timezone.utc)
+    # It also holds at the time of the vectors, for servers whose clocks are set back to it.
+    begins = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    ends = datetime.now(timezone.utc) + timedelta(days=2)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     certificate = (
         x509.CertificateBuilder()
@@ -32,8 +34,8 @@ def prepare(certificate_path, key_path):
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=2))
+        .not_valid_before(begins)
+        .not_valid_after(ends)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )

@@ -441,6 +441,155 @@ await check("the_console_asks_the_api", async () => {
   await page.locator("#answer", { hasText: "peanuts" }).waitFor();
 });
 
+await check("the_api_is_described_and_every_surface_shown", async () => {
+  const { Validator } = await import("@seriousme/openapi-schema-validator");
+  const described = await (await fetch(`${base}/openapi.json`)).json();
+  const validator = new Validator();
+  const told = await validator.validate(described);
+  demand(told.valid, JSON.stringify(told.errors)?.slice(0, 2000));
+  demand(validator.version === "3.1", validator.version);
+  for (const name of ["omp", "oamp", "ump", "memorywire", "uamp", "oauth"]) {
+    await page.goto(`${base}/app/api`);
+    await page.getByRole("link", { name, exact: true }).click();
+    await page.locator("tbody tr").first().waitFor();
+  }
+  await judged("api-surface");
+  const token = yore("token", "owner");
+  await page.goto(`${base}/app/api?of=oamp`);
+  await page.locator("select[name=operation]").selectOption("GET /v1/capabilities");
+  await page.getByLabel("Token", { exact: true }).fill(token);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator("#answer", { hasText: "oamp_version" }).waitFor();
+});
+
+await check("a_passkey_signs_in", async () => {
+  // Browsers know no passkeys for bare addresses.
+  const named = base.replace("127.0.0.1", "localhost");
+  elsewhere = named;
+  await page.goto(yore("open", "--print").replace("127.0.0.1", "localhost"));
+  await page.goto(`${named}/app/access`);
+  await judged("passkeys");
+  // Nothing is judged while the authenticator is there: it goes with any session of the debugger.
+  const authenticator = await context.newCDPSession(page);
+  await authenticator.send("WebAuthn.enable");
+  const { authenticatorId } = await authenticator.send("WebAuthn.addVirtualAuthenticator", { options: {
+    protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true,
+    isUserVerified: true, automaticPresenceSimulation: true,
+  } });
+  await page.getByLabel("Its name").fill("a laptop");
+  await page.getByRole("button", { name: "Add a passkey" }).click();
+  await page.getByText("The passkey is added.").waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+  await page.waitForURL(`${named}/app`);
+  const { credentials } = await authenticator.send("WebAuthn.getCredentials", { authenticatorId });
+  demand(credentials.length === 1 && credentials[0].signCount > 0, JSON.stringify(credentials));
+  await page.goto(`${named}/app/access`);
+  await page.getByRole("button", { name: "Take back the passkey a laptop" }).click();
+  await page.getByText("The passkey is taken back.").waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+  await page.getByText("This passkey opens nothing here").waitFor();
+  await authenticator.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId });
+  await authenticator.detach();
+  await judged("login-passkey");
+  complaints.length = 0;
+});
+
+await check("operators_come_through_their_provider", async () => {
+  const { default: Provider } = await import("oidc-provider");
+  const issuer = `http://127.0.0.1:${process.env.YORE_PROVIDER}`;
+  const people = { kim: ["admins"], lee: ["desk"], max: ["cooks"] };
+  const provider = new Provider(issuer, {
+    clients: [{
+      client_id: "yore", token_endpoint_auth_method: "none", redirect_uris: [`${base}/app/operators/return`],
+      grant_types: ["authorization_code"], response_types: ["code"],
+    }],
+    pkce: { required: () => true },
+    scopes: ["openid", "profile", "email", "groups"],
+    claims: { openid: ["sub"], profile: ["preferred_username"], email: ["email"], groups: ["groups"] },
+    conformIdTokenClaims: false,
+    findAccount: (_, id) => ({
+      accountId: id, claims: () => ({ sub: id, preferred_username: id, groups: people[id] ?? [] }),
+    }),
+    cookies: { keys: ["a key of the test"] },
+  });
+  const listening = provider.listen(Number(process.env.YORE_PROVIDER), "127.0.0.1");
+  const through = async (name) => {
+    const visitor = await browser.newContext(wide);
+    const there = await visitor.newPage();
+    await there.goto(`${base}/app/login`);
+    await there.getByRole("link", { name: "Sign in with Example Corp" }).click();
+    await there.locator("input[name=login]").fill(name);
+    await there.locator("input[name=password]").fill("any");
+    await there.locator("button[type=submit]").click();
+    await there.locator("button[type=submit]", { hasText: "Continue" }).click();
+    await there.waitForURL(/\/app\//);
+    return { there, visitor };
+  };
+  const kim = await through("kim");
+  await kim.there.getByRole("heading", { name: "Users of the whole server" }).waitFor();
+  await kim.there.screenshot({ path: join(shots, "admin.png"), fullPage: true });
+  await kim.there.locator("tbody a").first().click();
+  await kim.there.getByRole("heading", { name: "Legal holds" }).waitFor();
+  await kim.there.screenshot({ path: join(shots, "admin-user.png"), fullPage: true });
+  await kim.there.goto(`${base}/app/access`);
+  await kim.there.getByRole("heading", { name: "Not allowed" }).waitFor();
+  await kim.visitor.close();
+  const lee = await through("lee");
+  await lee.there.waitForURL(`${base}/app/search`);
+  await lee.there.getByText("peanuts").first().waitFor();
+  await lee.visitor.close();
+  const max = await through("max");
+  await max.there.getByText("None of your groups has a role here.").waitFor();
+  await max.visitor.close();
+  listening.close();
+});
+
+await check("an_administrator_and_a_guardian_have_their_pages", async () => {
+  const asked = await fetch(`${base}/omp/v2/admin/guardianship`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${yore("token", "owner")}`, "content-type": "application/json" },
+    body: JSON.stringify({ child: true, parental_consent_id: "consent-17", guardian: "parents-app" }),
+  });
+  demand(asked.status === 200, `${asked.status}`);
+  const { token } = await asked.json();
+  const enter = async (secret) => {
+    await page.context().clearCookies();
+    await page.goto(`${base}/app/login`);
+    await page.getByLabel("Owner token").fill(secret);
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  };
+  await enter(token);
+  await page.waitForURL(`${base}/app/guardian`);
+  await page.getByText("consent-17").waitFor();
+  await judged("guardian");
+  await page.getByRole("button", { name: "Stop storing" }).click();
+  await page.getByText("Stopped: nothing more is stored.").waitFor();
+  await page.getByRole("button", { name: "Let it go on" }).click();
+  await page.getByText("Storing goes on.").waitFor();
+  await page.getByRole("link", { name: "Two soups" }).click();
+  await page.getByText("Erase this conversation").click();
+  await page.getByLabel("I mean it").check();
+  await page.getByRole("button", { name: "Erase for good" }).click();
+  await page.getByText("Erased for good.").waitFor();
+  await enter(yore("token", "admin"));
+  await page.waitForURL(`${base}/app/admin`);
+  await page.getByLabel("Name").fill("a newcomer");
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByText("The user has an empty vault now.").waitFor();
+  await judged("tenant");
+  await page.getByRole("link", { name: "a newcomer" }).click();
+  await page.getByLabel("Days for conversations").fill("90");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Saved how long things are kept.").waitFor();
+  await judged("user");
+  await page.getByRole("button", { name: "Remove a newcomer" }).click();
+  await page.getByText("The user is gone.").waitFor();
+  await page.context().clearCookies();
+  await page.goto(yore("open", "--print"));
+});
+
 await check("dark_colours_and_a_phone", async () => {
   await page.goto(`${base}/app/access`);
   await page.getByRole("button", { name: "Dark colours" }).click();
@@ -478,7 +627,7 @@ await check("who_signs_out_or_is_thrown_out_signs_in_again", async () => {
   await page.locator("#q").fill("a search after the end");
   await page.waitForURL(/\/app\/login\?next=/);
   await page.getByLabel("Owner token").fill(yore("token", "owner"));
-  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.waitForURL(/\/app\/search/);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.waitForURL(`${base}/app/login`);
