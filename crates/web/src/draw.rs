@@ -21,8 +21,7 @@ pub(crate) fn signals(signals: &[(String, f32)]) -> Markup {
     for (name, value) in loud {
         html.raw("<div><dt>").text(meaning(name)).raw("</dt><dd><svg class=\"bar\" ");
         html.raw("viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
-        html.raw("<rect class=\"track\" width=\"100\" height=\"6\" rx=\"3\"/>");
-        html.raw("<rect class=\"fill\" height=\"6\" rx=\"3\" width=\"");
+        html.raw("<rect class=\"fill\" height=\"6\" width=\"");
         html.number(value / most * 100.0).raw("\"/></svg><span>");
         html.text(&format!("{value:.2}")).raw("</span></dd></div>");
     }
@@ -121,8 +120,7 @@ pub(crate) fn bars(rows: &[(String, u64)]) -> Markup {
         let share = u32::try_from(count.saturating_mul(1000) / most).unwrap_or(1000);
         html.raw("<div><dt>").text(name).raw("</dt><dd><svg class=\"bar\" ");
         html.raw("viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
-        html.raw("<rect class=\"track\" width=\"100\" height=\"6\" rx=\"3\"/>");
-        html.raw("<rect class=\"fill\" height=\"6\" rx=\"3\" width=\"");
+        html.raw("<rect class=\"fill\" height=\"6\" width=\"");
         html.number(f64::from(share) / 10.0).raw("\"/></svg><span>");
         html.text(&count.to_string()).raw("</span></dd></div>");
     }

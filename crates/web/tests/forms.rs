@@ -155,3 +155,36 @@ async fn ids_of_another_vault_are_missing() {
     assert!(!browser.get("/app/search?q=foreign+secret").await.expect(200).contains("a foreign"));
     assert_eq!(vault.engine.history(&stranger, memory).await.unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn files_are_packed_for_who_accepts_it_and_pages_never() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let style = "/app/assets/app.css";
+    let ask = async |path: &str, lines: &[(&str, &str)]| vault.bare(Method::GET, path, lines).await;
+    let plain = ask(style, &[]).await;
+    let packed = ask(style, &[("accept-encoding", "gzip, br")]).await;
+    let refused = ask(style, &[("accept-encoding", "gzip;q=0, *")]).await;
+    assert_eq!((plain.status, packed.status, refused.status), (200, 200, 200));
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    assert_eq!((plain.header("content-encoding"), refused.header("content-encoding")), ("", ""));
+    for reply in [&plain, &packed, &refused] {
+        assert_eq!(reply.header("vary"), "accept-encoding");
+        assert_eq!(reply.header("content-type"), "text/css; charset=utf-8");
+    }
+    let tag = packed.header("etag");
+    assert_ne!(tag, plain.header("etag"), "each form has a tag of its own");
+    assert_eq!(refused.header("etag"), plain.header("etag"));
+    let known = ask(style, &[("accept-encoding", "gzip"), ("if-none-match", tag)]).await;
+    assert_eq!((known.status, known.header("etag"), known.text.len()), (304, tag, 0));
+    assert_eq!(known.header("vary"), "accept-encoding");
+    let other = ask(style, &[("if-none-match", tag)]).await;
+    assert_eq!(other.status, 200, "the tag of one form is not that of the other");
+    // What is packed tells by its length what is in it, and pages hold secrets.
+    let cookie = browser.cookie();
+    for path in ["/app", "/app/access", "/app/search?q=x"] {
+        let lines = [("accept-encoding", "gzip"), ("cookie", cookie.as_str())];
+        let page = ask(path, &lines).await;
+        assert_eq!((page.status, page.header("content-encoding")), (200, ""), "{path}");
+    }
+}
