@@ -16,7 +16,11 @@ pub(crate) struct Piece {
 
 /// Cuts the part out that has the words of the question in it.
 pub(crate) fn snippet(text: &str, question: &str) -> Vec<Piece> {
-    let asked: Vec<String> = words(question).map(|(_, word)| word.to_lowercase()).collect();
+    // A letter alone ("I", "a") stands in every text and says nothing.
+    let says =
+        |word: &str| word.chars().count() > 1 || !word.contains(|c: char| c.is_ascii_alphabetic());
+    let asked = words(question).filter(|(_, word)| says(word));
+    let asked: Vec<String> = asked.map(|(_, word)| word.to_lowercase()).collect();
     let hits: Vec<(usize, usize)> = words(text)
         .filter(|(_, word)| {
             let word = word.to_lowercase();
@@ -100,7 +104,8 @@ mod tests {
         assert_eq!(marked("Tea, tea and TEA", "tea"), "[Tea], [tea] and [TEA]");
         assert_eq!(marked("a team", "tea"), "a team", "short words match as a whole");
         assert_eq!(marked("Grüße aus Köln", "köln"), "Grüße aus [Köln]");
-        assert_eq!(marked("", "x"), "");
+        assert_eq!(marked("I own 7 cups", "do I own 7"), "I [own] [7] cups");
+        assert_eq!(marked("", "xy"), "");
         assert_eq!(marked("日本語 text", "text"), "日本語 [text]");
     }
 
