@@ -3,6 +3,7 @@
 use yore_canon::did::KeyId;
 use yore_canon::hash::Sha256;
 use yore_canon::jws::{self, Compact};
+use yore_canon::key::VerifyingKey;
 
 use crate::envelope::Envelope;
 use crate::refusal::{Code, Refusal, Result};
@@ -42,7 +43,10 @@ pub(crate) async fn verify(
         .take(TRIED);
     let signer =
         tried.find(|method| compact.verify_detached(payload.as_bytes(), &method.key).is_ok());
-    signer
-        .map(|method| method.key.to_multibase())
-        .ok_or_else(|| refused("the signature does not verify"))
+    let spelt = |key: &VerifyingKey| match envelope.from.method() {
+        // A did:key is the spelling of its only key.
+        "key" => envelope.from.specific().to_owned(),
+        _ => key.to_multibase(),
+    };
+    signer.map(|method| spelt(&method.key)).ok_or_else(|| refused("the signature does not verify"))
 }
