@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use tokio::sync::OnceCell;
 use yore_canon::did::Did;
@@ -21,6 +20,7 @@ use crate::background::Work;
 use crate::budget::Budgets;
 use crate::call::{Issuers, Secret};
 use crate::clock::Clock;
+use crate::ops::accept::Swept;
 use crate::ops::consolidate::Consolidating;
 
 /// The owner of the one vault of a server that was never told about owners.
@@ -106,7 +106,7 @@ pub(crate) struct Inner {
     pub(crate) budgets: Budgets,
     pub(crate) work: Work,
     /// Messages that were taken in since the start.
-    pub(crate) messages: AtomicU64,
+    pub(crate) swept: Swept,
     default_vault: OnceCell<VaultId>,
     server_key: OnceCell<VerifyingKey>,
 }
@@ -133,7 +133,7 @@ impl Engine {
             questions: Questions::default(),
             budgets: Budgets::default(),
             work: Work::default(),
-            messages: AtomicU64::new(0),
+            swept: Swept::default(),
             default_vault: OnceCell::new(),
             server_key: OnceCell::new(),
         }))

@@ -113,6 +113,29 @@ async fn uamp_075_uamp_076_a_message_is_taken_in_once_and_fresh() {
 }
 
 #[tokio::test]
+async fn uamp_075_what_came_before_is_answered_so_though_it_would_be_refused_now() {
+    let vault = Vault::new().await;
+    let agent = vault.agent(|_| {}).await;
+    let (sender, friend) = (did(1), did(2));
+    for (did, name) in [(&sender, "scheduler"), (&friend, "friend")] {
+        vault.engine.register_peer(&vault.owner(), peer(did, Some(name))).await.unwrap();
+    }
+    let plain = message(&vault, &sender).await;
+    let sent = Incoming { to: vec![friend.clone()], opens: None, unsettled: false, ..plain };
+    let accept = async |message: &Incoming| vault.engine.accept(&agent.call, message.clone()).await;
+    assert_eq!(accept(&sent).await.unwrap().acceptance, Acceptance::New);
+    // New or not, the same fresh message: nothing is looked up until the commit says so.
+    assert_eq!(accept(&sent).await.unwrap().acceptance, Acceptance::Repeated);
+    assert_eq!(vault.engine.letters(&vault.owner(), &friend, 10).await.unwrap().len(), 1);
+    vault.engine.remove_peer(&vault.owner(), friend).await.unwrap();
+    assert_eq!(accept(&sent).await.unwrap().acceptance, Acceptance::Repeated);
+    let other = Incoming { digest: "other".into(), ..sent.clone() };
+    assert_eq!(accept(&other).await.unwrap().acceptance, Acceptance::Reused);
+    let new = Incoming { id: MessageId::random().to_string(), ..sent };
+    assert!(matches!(accept(&new).await, Err(Error::NotFound)));
+}
+
+#[tokio::test]
 async fn uamp_052_uamp_054_uamp_101_frames_are_numbered_acknowledged_and_end() {
     let vault = Vault::new().await;
     let agent = vault.agent(|_| {}).await;

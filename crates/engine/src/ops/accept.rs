@@ -4,10 +4,11 @@
 //! speaks for the sender, whether the message came before, and whom it reaches. Everything that
 //! follows from taking it in is one commit.
 
-use std::sync::atomic::Ordering;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use yore_domain::audit::Outcome;
 use yore_domain::class::Surface;
@@ -19,7 +20,7 @@ use yore_store::{Precondition, Snapshot, Write};
 
 use super::inbox::{LOOKED_AT, put_aside};
 use super::peers::{Peer, peers, speaking};
-use super::transcript::{Speaker, Spoken, record};
+use super::transcript::{Speaker, Spoken, added, record};
 use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::{Act, Attempt, Planned, Session, Trace};
@@ -28,8 +29,8 @@ use crate::run::{Act, Attempt, Planned, Session, Trace};
 const REMEMBERED: Span = Span::days(7);
 /// How long the frames of a stream are kept after its end.
 const KEPT: Span = Span::days(1);
-/// After so many messages, what has had its time is cleared away.
-const SWEEP: u64 = 256;
+/// How often what has had its time is cleared away, when messages come.
+const SWEEP: Span = Span::seconds(600);
 /// Letters that wait in one inbox, and those of one sender among them.
 const INBOX: u64 = 1000;
 const SENDER: u64 = 100;
@@ -127,6 +128,22 @@ impl Ticket {
     }
 }
 
+/// When the post of each vault was last cleared away by this process.
+#[derive(Debug, Default)]
+pub(crate) struct Swept(Mutex<HashMap<VaultId, Timestamp>>);
+
+impl Swept {
+    /// Whether it is time again, in which case it counts as done.
+    fn is_due(&self, vault: VaultId, now: Timestamp) -> bool {
+        let mut swept = self.0.lock();
+        let due = swept.get(&vault).is_none_or(|last| last.plus(SWEEP) <= now || now < *last);
+        if due {
+            swept.insert(vault, now);
+        }
+        due
+    }
+}
+
 /// What the plan answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Taken {
@@ -171,16 +188,28 @@ impl Act for Incoming {
         call: &'a Call,
         session: &'a Session,
         snapshot: &'a dyn Snapshot,
-        _attempt: Attempt,
+        attempt: Attempt,
     ) -> BoxFuture<'a, Result<Planned<Taken>>> {
         Box::pin(async move {
             let peer = speaking(session, snapshot, &self.sender).await?;
             // Letters, streams and transcripts are the vault's own books, hidden from no message.
             let permit = engine.system(session.permit.vault(), "look for a message")?;
             let view = engine.store().snapshot(&permit).await?;
+            let fresh = self.is_fresh(session.now);
+            // Most messages are new, and the commit finds out: it wants them unsent. So nothing
+            // is looked up for them, unless they would be refused: what came before is not.
+            if attempt == Attempt::First
+                && fresh
+                && let Ok(planned) = self.take(engine, call, session, &*view, &peer, attempt).await
+            {
+                return Ok(planned);
+            }
             match view.letter(&self.sender, &self.id).await? {
                 Some(known) => Ok(self.known(session, &known)),
-                None => self.take(engine, call, session, &*view, &peer).await,
+                None if fresh => {
+                    self.take(engine, call, session, &*view, &peer, Attempt::Again).await
+                }
+                None => Ok(self.stale(session)),
             }
         })
     }
@@ -211,6 +240,19 @@ impl Incoming {
         planned
     }
 
+    /// Whether it says to have been written about now.
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.sent >= now.minus(self.tolerance) && self.sent <= now.plus(self.tolerance)
+    }
+
+    fn stale(&self, session: &Session) -> Planned<Taken> {
+        let vault = session.permit.vault();
+        let taken = Taken { acceptance: Acceptance::Stale, stream: None, own: false, vault };
+        let mut planned = Planned::done(taken, Vec::new()).traced(self.trace());
+        planned.outcome = Outcome::Refused { code: "unauthenticated".into() };
+        planned
+    }
+
     async fn take(
         &self,
         engine: &Engine,
@@ -218,14 +260,9 @@ impl Incoming {
         session: &Session,
         snapshot: &dyn Snapshot,
         peer: &Peer,
+        attempt: Attempt,
     ) -> Result<Planned<Taken>> {
         let (now, vault) = (session.now, session.permit.vault());
-        if self.sent < now.minus(self.tolerance) || self.sent > now.plus(self.tolerance) {
-            let taken = Taken { acceptance: Acceptance::Stale, stream: None, own: false, vault };
-            let mut planned = Planned::done(taken, Vec::new()).traced(self.trace());
-            planned.outcome = Outcome::Refused { code: "unauthenticated".into() };
-            return Ok(planned);
-        }
         // What only moves a stream is not counted.
         if self.said.is_some() {
             engine.0.budgets.may_send(engine.settings(), vault, &self.sender, now)?;
@@ -258,8 +295,14 @@ impl Incoming {
         }
         if let Some(said) = self.said.as_ref().filter(|_| peer.recorded) {
             let speaker = if peer.agent.is_none() { Speaker::Own } else { Speaker::Other };
-            let kept =
-                record(engine, snapshot, vault, call.protocol, &thread, speaker, said).await?;
+            // A thread that begins here is new; should it not be, the commit says so.
+            let begins = attempt == Attempt::First && thread == self.id;
+            let protocol = call.protocol;
+            let kept = if begins {
+                added(engine, None, vault, protocol, &thread, speaker, said)
+            } else {
+                record(engine, snapshot, vault, protocol, &thread, speaker, said).await?
+            };
             writes.extend(kept.0);
             preconditions.push(kept.1);
         }
@@ -270,7 +313,7 @@ impl Incoming {
         receipt.stream = opens.map(|opening| opening.id.clone());
         let stream = receipt.stream.clone();
         writes.push(Write::Letter(Box::new(receipt)));
-        if engine.0.messages.fetch_add(1, Ordering::Relaxed) % SWEEP == SWEEP - 1 {
+        if engine.0.swept.is_due(vault, now) {
             writes.push(Write::DropStreams(now.minus(KEPT)));
             writes.push(Write::DropLetters(now.minus(REMEMBERED)));
         }

@@ -53,8 +53,22 @@ pub(crate) async fn record(
     speaker: Speaker,
     said: &Spoken,
 ) -> Result<(Vec<Write>, Precondition)> {
+    let known = view.conversation(conversation_of(vault, protocol, thread)).await?;
+    let known = known.map(|(known, _)| known);
+    Ok(added(engine, known, vault, protocol, thread, speaker, said))
+}
+
+/// The same for a conversation that is known, or taken to be new: the precondition finds out.
+pub(crate) fn added(
+    engine: &Engine,
+    known: Option<Conversation>,
+    vault: VaultId,
+    protocol: &str,
+    thread: &str,
+    speaker: Speaker,
+    said: &Spoken,
+) -> (Vec<Write>, Precondition) {
     let id = conversation_of(vault, protocol, thread);
-    let known = view.conversation(id).await?.map(|(known, _)| known);
     let exists = known.is_some();
     let mut head = known.unwrap_or_else(|| Conversation {
         id,
@@ -98,7 +112,7 @@ pub(crate) async fn record(
             message: Arc::new(message),
         },
     ];
-    Ok((writes, Precondition::Conversation(id, exists)))
+    (writes, Precondition::Conversation(id, exists))
 }
 
 /// Whoever reads along must be trusted with what agents confide to the vault.

@@ -192,8 +192,11 @@ impl Commit<'_> {
     }
 
     pub(super) fn drop_letters(&self, before: Timestamp) -> Result<()> {
+        // Letters stand in the order in which they came: the first that is young enough ends it.
         self.run(
-            "DELETE FROM letter WHERE state >= 2 AND data ->> '$.received' < ?1",
+            "DELETE FROM letter WHERE state >= 2 AND data ->> '$.received' < ?1
+                 AND seq < coalesce((SELECT seq FROM letter WHERE data ->> '$.received' >= ?1
+                     ORDER BY seq LIMIT 1), 9223372036854775807)",
             [before.micros()],
         )?;
         Ok(())

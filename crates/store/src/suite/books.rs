@@ -354,6 +354,7 @@ pub async fn streams_and_letters_are_not_overtaken(scene: &Scene<'_>) {
         expires: time(100),
         delivered: None,
     };
+    let young = Letter { id: "r-2".into(), received: time(20), ..letter.clone() };
     let new = || Precondition::Stream("did:a".into(), "s-1".into(), None);
     let unsent = || Precondition::Unsent("did:a".into(), "r-1".into());
     let frame = Frame { number: 0, bytes: vec![1] };
@@ -361,6 +362,7 @@ pub async fn streams_and_letters_are_not_overtaken(scene: &Scene<'_>) {
         Write::Stream(Box::new(stream.clone())),
         Write::Frame { sender: "did:a".into(), stream: "s-1".into(), frame },
         Write::Letter(Box::new(letter)),
+        Write::Letter(Box::new(young)),
     ];
     let run = async |writes: Vec<Write>, preconditions: Vec<Precondition>| {
         scene.run(Plan { preconditions, ..scene.plan(writes) }).await
@@ -382,4 +384,7 @@ pub async fn streams_and_letters_are_not_overtaken(scene: &Scene<'_>) {
     assert_eq!(view.stream("did:a", "s-1").await.unwrap(), None);
     assert!(view.frames("did:a", "s-1", 0, 9).await.unwrap().is_empty());
     assert!(view.letter("did:a", "r-1").await.unwrap().is_none());
+    assert!(view.letter("did:a", "r-2").await.unwrap().is_some());
+    scene.commit(vec![Write::DropLetters(time(21))]).await;
+    assert!(scene.look().await.letter("did:a", "r-2").await.unwrap().is_none());
 }
