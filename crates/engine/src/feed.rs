@@ -140,7 +140,7 @@ impl Engine {
 }
 
 fn need() -> Need {
-    Need { operation: "subscribe", verbs: Verbs::of(&[Verb::Read]), surface: Surface::Stream }
+    Need::of("subscribe", Verbs::of(&[Verb::Read]), Surface::Stream)
 }
 
 impl Feed {

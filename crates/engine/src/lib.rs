@@ -47,7 +47,7 @@ pub use ops::attach::{Download, Upload};
 pub use ops::audit::AuditQuery;
 pub use ops::batch::{BATCH, Each};
 pub use ops::case::{Case, Changes, FieldChange, FieldValue};
-pub use ops::chain::Chain;
+pub use ops::chain::{Chain, Purpose};
 pub use ops::changes::Since;
 pub use ops::consolidate::{
     Consolidated, Consolidating, Consolidation, Fate, ScorePart, Scored, WINDOW,

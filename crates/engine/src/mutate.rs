@@ -177,7 +177,7 @@ impl Act for Mutate {
             | Mutation::Restore { .. } => {}
         }
         let operation = self.mutation.name();
-        Need { operation, verbs: Verbs::of(&verbs), surface: Surface::Retrieval }
+        Need::of(operation, Verbs::of(&verbs), Surface::Retrieval)
     }
 
     fn validate(&self) -> Result<()> {

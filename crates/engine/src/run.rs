@@ -291,7 +291,7 @@ impl Engine {
             },
         };
         let permit = self.system(vault, "record a refusal")?;
-        let draft = self.draft(call, actor, need.operation, now, refusal(&error), Trace::default());
+        let draft = self.draft(call, actor, need.wanted(), now, refusal(&error), Trace::default());
         self.record(&permit, draft, Vec::new()).await;
         Err(error)
     }

@@ -3,7 +3,7 @@
 use yore_domain::Result;
 use yore_domain::grant::Verb;
 use yore_domain::mutation::{Depth, Mutation};
-use yore_engine::{Call, Effect, Mutated, Wish};
+use yore_engine::{Call, Effect, Mutated, Purpose, Wish};
 
 use crate::operations::{Outcome, outcome};
 use crate::rows::Whose;
@@ -16,11 +16,11 @@ impl Memorywire {
     pub(crate) async fn forget(&self, call: &Call, request: Forget) -> Result<Forgotten> {
         request.check()?;
         let speaker = self.speaker(call, &request.agent_id, Verb::Read).await?;
-        if let Some(before) = self.before(call).await? {
+        if let Some(before) = self.before(call, "forget").await? {
             return Ok(self.forgotten(&request, before));
         }
         let user = request.user_id.as_deref();
-        let whose = Whose { agent: &speaker.agent, user, verb: Verb::Write };
+        let whose = Whose { agent: &speaker.agent, user, purpose: Purpose::Change("forget") };
         let ids = request.ids.as_deref().unwrap_or_default();
         let rows = self.rows(call, whose, ids, request.filter.as_ref()).await?;
         if rows.is_empty() {

@@ -8,7 +8,7 @@ use yore_canon::encode::{base64url, from_base64url};
 use yore_domain::grant::Verb;
 use yore_domain::query::{PageRequest, Position};
 use yore_domain::{Error, MemoryId, Result, Timestamp, limits};
-use yore_engine::Call;
+use yore_engine::{Call, Purpose};
 
 use crate::filter::Narrowed;
 use crate::operations::answer;
@@ -39,7 +39,7 @@ impl Memorywire {
         let after = request.after.as_deref().map(position).transpose()?;
         let page = PageRequest { limit: limits::PAGE, after, ..PageRequest::default() };
         let some = self.engine.list(call, narrowed.filter.clone(), page).await?;
-        let whose = Whose { agent: &speaker.agent, user, verb: Verb::Read };
+        let whose = Whose { agent: &speaker.agent, user, purpose: Purpose::Reading };
         let now = self.engine.now();
         let mut results = Vec::with_capacity(some.items.len());
         for memory in &some.items {
@@ -58,7 +58,7 @@ impl Memorywire {
         request.check()?;
         let speaker = self.speaker(call, &request.agent_id, Verb::Read).await?;
         let user = request.user_id.as_deref();
-        let whose = Whose { agent: &speaker.agent, user, verb: Verb::Read };
+        let whose = Whose { agent: &speaker.agent, user, purpose: Purpose::Reading };
         let Some(found) = self.found(call, whose, &request.id).await? else {
             return Ok(Near { results: Vec::new() });
         };

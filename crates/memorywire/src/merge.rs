@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use yore_domain::grant::Verb;
 use yore_domain::mutation::{MergeStrategy, Mutation};
 use yore_domain::{Error, MemoryId, Result};
-use yore_engine::{Call, Wish};
+use yore_engine::{Call, Purpose, Wish};
 
 use crate::elsewhere::{Changed, Named, cannot_wait};
 use crate::operations::{Outcome, outcome};
@@ -26,11 +26,11 @@ impl Memorywire {
     pub(crate) async fn merge(&self, call: &Call, request: Merge) -> Result<Merged> {
         request.check()?;
         let speaker = self.speaker(call, &request.agent_id, Verb::Read).await?;
-        if let Some(before) = self.before(call).await? {
+        if let Some(before) = self.before(call, "merge").await? {
             return Ok(self.merged(&request, before));
         }
         let user = request.user_id.as_deref();
-        let whose = Whose { agent: &speaker.agent, user, verb: Verb::Write };
+        let whose = Whose { agent: &speaker.agent, user, purpose: Purpose::Change("merge") };
         let key = std::slice::from_ref(&request.canonical);
         let canonical = self.keyed(call, whose, key).await?;
         let mut duplicates = self.keyed(call, whose, &request.duplicates).await?;

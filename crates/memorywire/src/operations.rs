@@ -59,8 +59,12 @@ impl Memorywire {
 
     /// What the call's operation id was answered before, if it was: what a request names may
     /// be gone by the time it is sent again.
-    pub(crate) async fn before(&self, call: &Call) -> Result<Option<Outcome>> {
-        match self.engine.answered(call).await {
+    pub(crate) async fn before(
+        &self,
+        call: &Call,
+        operation: &'static str,
+    ) -> Result<Option<Outcome>> {
+        match self.engine.answered(call, operation).await {
             Ok(None) => Ok(None),
             Ok(Some(done)) => Ok(Some(Outcome::Done(done))),
             Err(Error::Held { hold }) => Ok(Some(Outcome::Waits(hold))),

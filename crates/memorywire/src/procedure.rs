@@ -14,7 +14,7 @@ use yore_domain::memory::{Body, Foreign, Memory, Version};
 use yore_domain::mutation::{Mutation, Patch};
 use yore_domain::procedure::Machine;
 use yore_domain::{Error, MemoryId, Result, limits};
-use yore_engine::{Call, Chain, Wish};
+use yore_engine::{Call, Chain, Purpose, Wish};
 
 use crate::filter::Narrowed;
 use crate::operations::{Outcome, answer, outcome};
@@ -133,20 +133,20 @@ impl Memorywire {
         match name {
             "list" => answer(Listed { procedures: self.machines(call, &asked).await? }),
             "show" => {
-                let (chain, machine) = self.machine(call, &asked, Verb::Read).await?;
+                let (chain, machine) = self.machine(call, &asked, Purpose::Reading).await?;
                 answer(Shown { stands: Stands::of(chain.asked.memory, &machine), machine })
             }
             "available" => {
-                let (chain, machine) = self.machine(call, &asked, Verb::Read).await?;
+                let (chain, machine) = self.machine(call, &asked, Purpose::Reading).await?;
                 answer(Stands::of(chain.asked.memory, &machine))
             }
             "history" => {
-                let (chain, machine) = self.machine(call, &asked, Verb::Read).await?;
+                let (chain, machine) = self.machine(call, &asked, Purpose::Reading).await?;
                 let id = map::id(chain.asked.memory);
                 answer(Told { id, name: machine.name, steps: steps(&chain) })
             }
             "replay" => {
-                let (chain, machine) = self.machine(call, &asked, Verb::Read).await?;
+                let (chain, machine) = self.machine(call, &asked, Purpose::Reading).await?;
                 answer(replayed(&chain, &machine, asked.triggers)?)
             }
             "trigger" => answer(self.trigger(call, &asked).await?),
@@ -157,13 +157,13 @@ impl Memorywire {
     async fn trigger(&self, call: &Call, asked: &Asked) -> Result<Moved> {
         let trigger = asked.trigger.as_deref();
         let trigger = trigger.ok_or_else(|| Error::invalid("trigger", "is required"))?;
-        if let Some(before) = self.before(call).await? {
-            let (chain, machine) = self.machine(call, asked, Verb::Write).await?;
+        if let Some(before) = self.before(call, "revise").await? {
+            let (chain, machine) = self.machine(call, asked, Purpose::Change("revise")).await?;
             return Ok(self.moved(&chain.asked, &machine, None, &before));
         }
         let mut attempt = 0;
         loop {
-            let (chain, machine) = self.machine(call, asked, Verb::Write).await?;
+            let (chain, machine) = self.machine(call, asked, Purpose::Change("revise")).await?;
             let head = &chain.asked;
             let next = machine.trigger(trigger, &asked.guards)?;
             let step = Step {
@@ -215,8 +215,13 @@ impl Memorywire {
     }
 
     /// Finds a machine by the id of its memory or by its own name.
-    async fn machine(&self, call: &Call, asked: &Asked, verb: Verb) -> Result<(Chain, Machine)> {
-        let whose = Whose { agent: &asked.agent_id, user: asked.user_id.as_deref(), verb };
+    async fn machine(
+        &self,
+        call: &Call,
+        asked: &Asked,
+        purpose: Purpose,
+    ) -> Result<(Chain, Machine)> {
+        let whose = Whose { agent: &asked.agent_id, user: asked.user_id.as_deref(), purpose };
         let found = match self.found(call, whose, &asked.procedure).await? {
             Some(found) => found,
             None => {
@@ -234,7 +239,7 @@ impl Memorywire {
 
     async fn machines(&self, call: &Call, asked: &Asked) -> Result<Vec<Stands>> {
         let user = asked.user_id.as_deref();
-        let whose = Whose { agent: &asked.agent_id, user, verb: Verb::Read };
+        let whose = Whose { agent: &asked.agent_id, user, purpose: Purpose::Reading };
         let narrowed = Narrowed::of(whose.agent, whose.user).types(&[Type::Procedural]);
         let stands = |memory: &Memory| {
             let machine = machine(&memory.head.content.body.text).ok()?;

@@ -11,7 +11,7 @@ use yore_domain::grant::Verb;
 use yore_domain::memory::Memory;
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::{Error, MemoryId, Result};
-use yore_engine::{Call, Reference, Wish};
+use yore_engine::{Call, Purpose, Reference, Wish};
 
 use crate::filter::Narrowed;
 use crate::operations::{Outcome, outcome};
@@ -40,7 +40,7 @@ impl Memorywire {
         request.check()?;
         self.speaker(call, &request.agent_id, Verb::Read).await?;
         let user = request.user_id.as_deref();
-        let whose = Whose { agent: &request.agent_id, user, verb: Verb::Read };
+        let whose = Whose { agent: &request.agent_id, user, purpose: Purpose::Reading };
         let narrowed = Narrowed::of(&request.agent_id, user);
         let judged =
             self.each(call, whose, &narrowed, |memory| Some(judge(&request, memory))).await?;
@@ -132,7 +132,10 @@ impl Memorywire {
         id: &str,
     ) -> Result<Option<(MemoryId, u32)>> {
         let Ok(memory) = id.parse::<MemoryId>() else { return Ok(None) };
-        let chain = self.engine.chain(call, vec![Reference::Memory(memory)], Verb::Write).await;
+        let chain = self
+            .engine
+            .chain(call, vec![Reference::Memory(memory)], Purpose::Change("restore"))
+            .await;
         let chain = match chain {
             Ok(chain) => chain,
             Err(Error::NotFound) => return Ok(None),

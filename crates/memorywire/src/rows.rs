@@ -6,11 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use yore_domain::grant::Verb;
 use yore_domain::memory::{Memory, Version};
 use yore_domain::query::PageRequest;
 use yore_domain::{Error, HoldId, MemoryId, Result, Timestamp, limits};
-use yore_engine::{Call, Chain, Reference};
+use yore_engine::{Call, Chain, Purpose, Reference};
 
 use crate::Memorywire;
 use crate::filter::Narrowed;
@@ -47,7 +46,7 @@ pub(crate) struct Whose<'a> {
     pub(crate) agent: &'a str,
     pub(crate) user: Option<&'a str>,
     /// What the caller is about to do: whoever may not do it need not look.
-    pub(crate) verb: Verb,
+    pub(crate) purpose: Purpose,
 }
 
 impl Whose<'_> {
@@ -132,7 +131,7 @@ impl Memorywire {
     }
 
     async fn chain(&self, call: &Call, whose: Whose<'_>, id: MemoryId) -> Result<Option<Chain>> {
-        match self.engine.chain(call, vec![Reference::Memory(id)], whose.verb).await {
+        match self.engine.chain(call, vec![Reference::Memory(id)], whose.purpose).await {
             Ok(chain) => Ok(Some(chain)),
             Err(Error::NotFound) => Ok(None),
             Err(error) => Err(error),

@@ -10,7 +10,7 @@ use yore_canon::jcs;
 use yore_domain::grant::Verb;
 use yore_domain::mutation::Mutation;
 use yore_domain::{Error, MemoryId, Timestamp};
-use yore_engine::{BATCH, Call, Each, Reference, Wish};
+use yore_engine::{BATCH, Call, Each, Purpose, Reference, Wish};
 
 use crate::error::Result;
 use crate::map;
@@ -122,14 +122,15 @@ impl Oamp {
         let mut ids = Vec::new();
         for entry in known {
             let wanted = vec![Reference::Memory(entry.id)];
-            let stored = match self.engine.chain(&person.call, wanted, Verb::Write).await {
-                Ok(chain) => chain.asked,
-                Err(Error::NotFound) => {
-                    account.reject(entry.id.to_string(), "not found");
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
+            let stored =
+                match self.engine.chain(&person.call, wanted, Purpose::Change("import")).await {
+                    Ok(chain) => chain.asked,
+                    Err(Error::NotFound) => {
+                        account.reject(entry.id.to_string(), "not found");
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
             let stands = map::of_version(&stored, person);
             let brought = map::draft(&entry, person, now);
             let brought = map::of_content(&brought.content, entry.id, now, person);

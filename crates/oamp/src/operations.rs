@@ -8,7 +8,7 @@ use yore_domain::mutation::{Depth, Mutation, Patch};
 use yore_domain::query::{Corpus, Cutoff, Effort, Filter, PageRequest, Recall};
 use yore_domain::scope::Scope;
 use yore_domain::{Error, MemoryId, Timestamp, limits};
-use yore_engine::{Call, Found, Mutated, Reference, VaultInfo, VaultRef, Wish};
+use yore_engine::{Call, Found, Mutated, Purpose, Reference, VaultInfo, VaultRef, Wish};
 
 use crate::accept::Query;
 use crate::error::{Refusal, Result};
@@ -215,13 +215,13 @@ impl Oamp {
         let change = Change::of(change)?;
         let id = id.ok_or(Error::NotFound)?;
         let refused = |error: Error| person.refuse_write(error.into());
-        if let Some(before) = self.engine.answered(&person.call).await.map_err(refused)? {
+        if let Some(before) = self.engine.answered(&person.call, "revise").await.map_err(refused)? {
             return self.patched_before(&person, id, &before).await;
         }
         let mut attempt = 0;
         loop {
             let wanted = vec![Reference::Memory(id)];
-            let chain = self.engine.chain(&person.call, wanted, Verb::Write).await;
+            let chain = self.engine.chain(&person.call, wanted, Purpose::Change("revise")).await;
             let head = live(chain.map_err(refused)?.asked).ok_or(Error::NotFound)?;
             let patch = change.over(&head)?;
             let after = Version { content: patched(&head, &patch), ..head.clone() };
@@ -250,7 +250,7 @@ impl Oamp {
         before: &Mutated,
     ) -> Result<Object> {
         let wanted = vec![Reference::Memory(id)];
-        let chain = self.engine.chain(&person.call, wanted, Verb::Write).await;
+        let chain = self.engine.chain(&person.call, wanted, Purpose::Change("revise")).await;
         let head = chain.map_err(|error| person.refuse_write(error.into()))?.asked;
         if before.memories.first().is_none_or(|written| written.memory != head.memory) {
             return Err(Error::conflict("the operation id was used for another request").into());

@@ -111,7 +111,7 @@ fn seen(grant: &Grant, surface: Surface, class: &Class, now: Timestamp) -> bool 
     let evidence =
         Evidence { vault: VaultId::CATALOG, presented: vec![claims], public_reads: false };
     let principal = verify(&evidence, now).unwrap();
-    let need = Need { operation: "test", verbs: Verbs::of(&[Verb::Read]), surface };
+    let need = Need::of("test", Verbs::of(&[Verb::Read]), surface);
     visible(authorise(&principal, need, now).unwrap().lens(), class)
 }
 

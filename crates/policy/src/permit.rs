@@ -17,13 +17,34 @@ pub struct Need {
     pub verbs: Verbs,
     /// The way its answer goes out.
     pub surface: Surface,
+    /// The operation it is the first step of: who is turned away wanted that one.
+    pub towards: Option<&'static str>,
 }
 
 impl Need {
     /// A need of one verb on the retrieval surface.
     #[must_use]
     pub fn one(operation: &'static str, verb: Verb) -> Self {
-        Self { operation, verbs: Verbs::of(&[verb]), surface: Surface::Retrieval }
+        Self::of(operation, Verbs::of(&[verb]), Surface::Retrieval)
+    }
+
+    /// A need of several verbs, or none.
+    #[must_use]
+    pub const fn of(operation: &'static str, verbs: Verbs, surface: Surface) -> Self {
+        Self { operation, verbs, surface, towards: None }
+    }
+
+    /// The same as the first step of another operation.
+    #[must_use]
+    pub const fn towards(mut self, operation: &'static str) -> Self {
+        self.towards = Some(operation);
+        self
+    }
+
+    /// The name under which a refusal stands in the audit chain.
+    #[must_use]
+    pub fn wanted(&self) -> &'static str {
+        self.towards.unwrap_or(self.operation)
     }
 }
 

@@ -5,9 +5,8 @@
 
 use serde_json::{Value, json};
 use yore_domain::audit::{Actor, Entry, Outcome};
-use yore_domain::grant::Verb;
 use yore_domain::{Error, Result, Timestamp, limits};
-use yore_engine::{AuditQuery, Call};
+use yore_engine::{AuditQuery, Call, Purpose};
 
 use crate::wire::{Object, Wire, text, texts};
 use crate::{Ump, id};
@@ -21,7 +20,7 @@ impl Ump {
             None => None,
             Some(target) => {
                 let wanted = id::references(&target)?;
-                Some(self.engine.chain(call, wanted, Verb::Read).await?.asked.memory)
+                Some(self.engine.chain(call, wanted, Purpose::Reading).await?.asked.memory)
             }
         };
         let query = AuditQuery {

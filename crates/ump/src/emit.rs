@@ -1,10 +1,9 @@
 //! Handing a record out: as it was signed, or from the model under the vault's own signature.
 
 use yore_canon::seal::MEMBER;
-use yore_domain::grant::Verb;
 use yore_domain::memory::{Cause, Version};
 use yore_domain::{Result, Timestamp};
-use yore_engine::{Call, Chain, Identity, Reference};
+use yore_engine::{Call, Chain, Identity, Purpose, Reference};
 
 use crate::map::{self, Place};
 use crate::wire::{self, Object, Wire};
@@ -62,7 +61,7 @@ impl Ump {
     /// Finds the place of a version that may no longer be the last word.
     pub(crate) async fn place(&self, call: &Call, version: &Version) -> Result<Place> {
         let wanted = vec![Reference::Version(version.id)];
-        let chain = self.engine.chain(call, wanted, Verb::Read).await?;
+        let chain = self.engine.chain(call, wanted, Purpose::Reading).await?;
         Ok(Place::of(version, &chain.versions, self.engine.now()))
     }
 }

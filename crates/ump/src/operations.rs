@@ -10,7 +10,7 @@ use yore_domain::query::{Corpus, Cutoff, Effort, Filter, Hint, Recall, ScopeMatc
 use yore_domain::scope::{Scope, ScopeRule, Visibility};
 use yore_domain::{Error, Result};
 use yore_engine::token::{Shape, shape};
-use yore_engine::{Call, Chain, Effect, Found, Hit, Identity, VaultRef, Wish};
+use yore_engine::{Call, Chain, Effect, Found, Hit, Identity, Purpose, VaultRef, Wish};
 
 use crate::capabilities::{DEFAULT_RECALL, MAX_RECALL, SIGNALS};
 use crate::emit::standing;
@@ -126,7 +126,7 @@ impl Ump {
     /// Returns one record.
     pub(crate) async fn record(&self, call: &Call, id: &str, wire: Wire) -> Result<Object> {
         let identity = self.engine.identify(call, Verb::Read).await?;
-        let chain = self.engine.chain(call, id::references(id)?, Verb::Read).await?;
+        let chain = self.engine.chain(call, id::references(id)?, Purpose::Reading).await?;
         self.emit_from(&identity, &chain, wire).await
     }
 
@@ -138,12 +138,12 @@ impl Ump {
             Some(Value::Bool(true)) => Depth::Erase,
             Some(_) => return Err(Error::invalid("hard", "must be true or false")),
         };
-        let before = match self.engine.answered(call).await {
+        let before = match self.engine.answered(call, "forget").await {
             Ok(before) => before,
             Err(Error::Held { hold }) => return Ok(waiting(hold)),
             Err(error) => return Err(error),
         };
-        let memory = match (self.named(call, input).await, &before) {
+        let memory = match (self.named(call, input, "forget").await, &before) {
             (Ok(chain), None) => {
                 let place = Place::of(standing(&chain), &chain.versions, self.engine.now());
                 if let (Depth::Tombstone, Some(by)) = (depth, place.superseded_by.first()) {
@@ -179,15 +179,20 @@ impl Ump {
         let outcome = text(input, "outcome", "outcome")?
             .ok_or_else(|| Error::invalid("outcome", "is required"))?;
         let outcome = FeedbackOutcome::parse(&outcome)?;
-        let chain = self.named(call, input).await?;
+        let chain = self.named(call, input, "feedback").await?;
         self.engine.feedback(call, chain.asked.memory, outcome).await?;
         Ok(json!({"ok": true}))
     }
 
     /// Finds what the input's id names, on the way to a change.
-    pub(crate) async fn named(&self, call: &Call, input: &Object) -> Result<Chain> {
+    pub(crate) async fn named(
+        &self,
+        call: &Call,
+        input: &Object,
+        operation: &'static str,
+    ) -> Result<Chain> {
         let id = text(input, "id", "id")?.ok_or_else(|| Error::invalid("id", "is required"))?;
-        self.engine.chain(call, id::references(&id)?, Verb::Write).await
+        self.engine.chain(call, id::references(&id)?, Purpose::Change(operation)).await
     }
 }
 

@@ -6,7 +6,7 @@ use yore_domain::memory::{Draft, Seal};
 use yore_domain::mutation::Mutation;
 use yore_domain::provenance::ActorKind;
 use yore_domain::{Error, HoldId, Result, Timestamp};
-use yore_engine::{Call, Effect, Identity, Mutated, Reference, Wish};
+use yore_engine::{Call, Effect, Identity, Mutated, Purpose, Reference, Wish};
 
 use crate::emit::standing;
 use crate::error::held;
@@ -47,7 +47,7 @@ impl Ump {
             // What replaces a record cites it.
             self.engine.demand(call, "remember", Verb::Derive).await?;
         }
-        match self.engine.answered(call).await {
+        match self.engine.answered(call, "remember").await {
             Ok(None) => {}
             Ok(Some(mutated)) => return self.repeated(call, input, &mutated).await,
             Err(Error::Held { hold }) => return Ok(waiting(hold)),
@@ -141,7 +141,7 @@ impl Ump {
         }
         let mut names = vec![Reference::Version(id::version_of(&inbound.id))];
         names.extend(inbound.alias.clone().map(Reference::Name));
-        let taken = match self.engine.chain(call, names, Verb::Write).await {
+        let taken = match self.engine.chain(call, names, Purpose::Change("remember")).await {
             Ok(taken) => taken,
             Err(Error::NotFound) => return Ok(()),
             Err(error) => return Err(error),
@@ -170,7 +170,7 @@ impl Ump {
     ) -> Result<Value> {
         let head = mutated.memories.first().ok_or(Error::NotFound)?;
         let wanted = vec![Reference::Version(head.version)];
-        let chain = self.engine.chain(call, wanted, Verb::Write).await?;
+        let chain = self.engine.chain(call, wanted, Purpose::Change("repeat")).await?;
         let kept = Kept::of(&chain.asked.content);
         // A successor of what its writer could not see whole keeps what was noted of another.
         let fits = kept.id.is_none_or(|id| id::version_of(&id) == chain.asked.origin());
@@ -194,7 +194,7 @@ impl Ump {
     async fn done(&self, call: &Call, mutated: &Mutated) -> Result<Value> {
         let head = mutated.memories.first().ok_or(Error::NotFound)?;
         let wanted = vec![Reference::Version(head.version)];
-        let id = match self.engine.chain(call, wanted, Verb::Write).await {
+        let id = match self.engine.chain(call, wanted, Purpose::Change("remember")).await {
             Ok(chain) => id_of(&chain.asked),
             Err(Error::NotFound) => id::of_memory(head.memory),
             Err(error) => return Err(error),

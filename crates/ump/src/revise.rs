@@ -29,7 +29,7 @@ impl Ump {
             return Err(Error::invalid(format!("patch.{other}"), known));
         }
         let identity = self.engine.identify(call, Verb::Write).await?;
-        match self.engine.answered(call).await {
+        match self.engine.answered(call, "revise").await {
             Ok(None) => {}
             Ok(Some(mutated)) => return self.repeated(call, input, &mutated).await,
             Err(Error::Held { hold }) => return Ok(waiting(hold)),
@@ -37,7 +37,7 @@ impl Ump {
         }
         let mut last = Error::NotFound;
         for _ in 0..ATTEMPTS {
-            let chain = self.named(call, input).await?;
+            let chain = self.named(call, input, "revise").await?;
             match self.succeed(call, &identity, input, patch, &chain).await {
                 Err(error @ Error::Conflict { .. }) => last = error,
                 answer => return answer,

@@ -7,7 +7,7 @@ use yore_domain::change::What;
 use yore_domain::grant::Verb;
 use yore_domain::memory::Cause;
 use yore_domain::{Error, MemoryId, Result};
-use yore_engine::{Call, Event, Identity, Reference};
+use yore_engine::{Call, Event, Identity, Purpose, Reference};
 
 use crate::map::{self, Place, id_of};
 use crate::operations::{addressed, wire_of};
@@ -118,7 +118,7 @@ impl Following {
             }
         };
         let wanted = vec![Reference::Memory(memory)];
-        let chain = match self.ump.engine.chain(&self.call, wanted, Verb::Read).await {
+        let chain = match self.ump.engine.chain(&self.call, wanted, Purpose::Reading).await {
             Ok(chain) => chain,
             // It left the subscriber's sight, or is gone since.
             Err(Error::NotFound) if self.wanted.members.is_empty() => {

@@ -3,7 +3,6 @@
 use serde_json::json;
 use yore_canon::seal;
 use yore_domain::Span;
-use yore_domain::grant::Verb;
 
 use crate::support::{NOW_TEXT, Vault, object};
 
@@ -113,7 +112,11 @@ async fn ump_050_get_returns_superseded_records_and_hides_nothing_that_exists() 
     let vault = Vault::new().await;
     let id = vault.remember(vault.said("tea")).await;
     let references = yore_ump::id::references(&id).unwrap();
-    let chain = vault.engine.chain(&vault.owner_call(), references, Verb::Read).await.unwrap();
+    let chain = vault
+        .engine
+        .chain(&vault.owner_call(), references, yore_engine::Purpose::Reading)
+        .await
+        .unwrap();
     let memory = chain.asked.memory;
     for alias in [memory.to_string(), yore_ump::id::of_memory(memory)] {
         let record = vault.record(&vault.owner, &alias).await.ok()["record"].clone();

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use yore_canon::seal;
-use yore_domain::grant::Verb;
 
 use crate::support::{Vault, did_of, key, object, vectors};
 
@@ -55,7 +54,11 @@ async fn ump_003_an_older_record_is_rewritten_and_its_bytes_are_kept() {
     );
     assert_eq!(seal::verify(&object(&new)).unwrap().signer.as_str(), vault.did, "signed anew");
     let references = yore_ump::id::references(id).unwrap();
-    let chain = vault.engine.chain(&vault.owner_call(), references, Verb::Read).await.unwrap();
+    let chain = vault
+        .engine
+        .chain(&vault.owner_call(), references, yore_engine::Purpose::Reading)
+        .await
+        .unwrap();
     let kept = chain.asked.content.seal.unwrap();
     assert_eq!(kept.format, "ump/0.1");
     assert_eq!(serde_json::from_str::<Value>(&kept.bytes).unwrap(), old);
@@ -121,7 +124,11 @@ async fn ump_036_a_foreign_signer_is_countersigned_and_kept_as_evidence() {
     assert_eq!(seal::verify(&object(&back)).unwrap().signer.as_str(), vault.did);
     assert_eq!(back["body"], record["body"]);
     let references = yore_ump::id::references(id).unwrap();
-    let chain = vault.engine.chain(&vault.owner_call(), references, Verb::Read).await.unwrap();
+    let chain = vault
+        .engine
+        .chain(&vault.owner_call(), references, yore_engine::Purpose::Reading)
+        .await
+        .unwrap();
     let kept = chain.asked.content.seal.unwrap();
     assert_eq!((kept.signer.as_str(), kept.by_owner), (did_of(&key(3)).as_str(), false));
 
@@ -170,7 +177,13 @@ async fn what_another_surface_wrote_is_a_record_too() {
 
     let id = vault.remember(vault.said("jam")).await;
     let references = yore_ump::id::references(&id).unwrap();
-    let memory = vault.engine.chain(&call, references, Verb::Read).await.unwrap().asked.memory;
+    let memory = vault
+        .engine
+        .chain(&call, references, yore_engine::Purpose::Reading)
+        .await
+        .unwrap()
+        .asked
+        .memory;
     let body = Some(Body { text: "honey".into(), structured: None });
     let patch = Box::new(Patch { body, ..Patch::default() });
     let revise = Mutation::Revise { memory, patch, expected: None };

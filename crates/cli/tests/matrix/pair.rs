@@ -12,10 +12,6 @@ pub(crate) type Faults = Vec<String>;
 /// The operations that change memories; what a protocol looks up before is its own affair.
 const CHANGES: [&str; 4] = ["remember", "revise", "merge", "forget"];
 
-/// Looks that some protocols take before a change; who may not change anything is turned away by
-/// the look, and the chain says so under its name.
-const LOOKS: [&str; 2] = ["resolve", "repeat"];
-
 /// What the statements are about, and what they say of it.
 const SUBJECTS: [&str; 6] = [
     "The harpsichord of aunt",
@@ -184,13 +180,10 @@ impl Pair<'_> {
         self.expect("a reader revises", &revise, &Verdict::Denied);
         self.expect("a reader erases", &erase, &Verdict::Denied);
         let lines = self.refusals(mark);
-        let named = |(line, operation): (&String, &&str)| {
-            let mut names = LOOKS.iter().chain([operation]);
-            names.any(|name| *line == format!("{name} hand refused forbidden"))
-        };
         let revised = if other == Tongue::Memorywire { "merge" } else { "revise" };
         let wanted = ["remember", revised, "forget"];
-        if lines.len() != wanted.len() || !lines.iter().zip(&wanted).all(named) {
+        let wanted = wanted.map(|name| format!("{name} hand refused forbidden"));
+        if lines != wanted {
             self.fault(format!("audit of what is denied: {lines:?}"));
         }
         self.unchanged(text);

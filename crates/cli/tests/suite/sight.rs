@@ -108,7 +108,7 @@ fn seen(token: &str, surface: Surface, entry: &Value) -> bool {
     let evidence =
         Evidence { vault: VaultId::CATALOG, presented: vec![claims], public_reads: false };
     let principal = verify(&evidence, NOW).unwrap();
-    let need = Need { operation: "test", verbs: Verbs::of(&[Verb::Read]), surface };
+    let need = Need::of("test", Verbs::of(&[Verb::Read]), surface);
     visible(authorise(&principal, need, NOW).unwrap().lens(), &class)
 }
 

@@ -126,7 +126,7 @@ impl Engine {
     /// A permit to read what may be told live.
     fn telling(&self, vault: VaultId) -> Result<Permit> {
         let (operation, verbs) = ("webhook.tell", Verbs::of(&[Verb::Admin]));
-        let need = Need { operation, verbs, surface: Surface::Stream };
+        let need = Need::of(operation, verbs, Surface::Stream);
         authorise(&Principal::system(vault, operation), need, self.now())
     }
 

@@ -179,7 +179,7 @@ impl Act for Incoming {
 
     fn need(&self) -> Need {
         // Whoever has a credential may write; what the message asks for is judged by itself.
-        Need { operation: "accept", verbs: Verbs::NONE, surface: Surface::Retrieval }
+        Need::of("accept", Verbs::NONE, Surface::Retrieval)
     }
 
     fn plan<'a>(
@@ -463,7 +463,7 @@ impl Act for Settle<'_> {
     type Output = ();
 
     fn need(&self) -> Need {
-        Need { operation: "settle a message", verbs: Verbs::NONE, surface: Surface::Retrieval }
+        Need::of("settle a message", Verbs::NONE, Surface::Retrieval)
     }
 
     fn plan<'a>(

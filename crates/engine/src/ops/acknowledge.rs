@@ -37,7 +37,7 @@ impl Engine {
         stream: &str,
         below: u64,
     ) -> Result<Acknowledged> {
-        let need = Need { operation: "acknowledge", verbs: Verbs::NONE, surface: Surface::Stream };
+        let need = Need::of("acknowledge", Verbs::NONE, Surface::Stream);
         let call = Call { operation: None, ..call.clone() };
         let input = (sender.to_owned(), stream.to_owned(), below);
         self.change(&call, need, input, |_, session, snapshot, (sender, id, below)| {

@@ -70,7 +70,7 @@ impl Act for Append<'_> {
     type Output = bool;
 
     fn need(&self) -> Need {
-        Need { operation: "append frames", verbs: Verbs::NONE, surface: Surface::Stream }
+        Need::of("append frames", Verbs::NONE, Surface::Stream)
     }
 
     fn plan<'a>(

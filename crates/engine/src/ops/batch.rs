@@ -64,7 +64,7 @@ impl Act for Batch {
 
     fn need(&self) -> Need {
         let verbs = Verbs::of(&[Verb::Write]);
-        Need { operation: "import", verbs, surface: Surface::Retrieval }
+        Need::of("import", verbs, Surface::Retrieval)
     }
 
     fn validate(&self) -> Result<()> {

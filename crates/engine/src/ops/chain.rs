@@ -11,6 +11,25 @@ use crate::call::Call;
 use crate::engine::Engine;
 use crate::run::Trace;
 
+/// What a version is looked up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be read.
+    Reading,
+    /// To be changed by the operation of this name: whoever may not change anything is turned
+    /// away under that name, as if the look had not been taken.
+    Change(&'static str),
+}
+
+impl Purpose {
+    fn need(self) -> Need {
+        match self {
+            Self::Reading => Need::one("get", Verb::Read),
+            Self::Change(operation) => Need::one("resolve", Verb::Write).towards(operation),
+        }
+    }
+}
+
 /// A version and the chain it stands in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
@@ -23,9 +42,13 @@ pub struct Chain {
 impl Engine {
     /// Returns a version and its chain. The first reference that leads anywhere counts. Whoever
     /// looks before a change needs the verb of the change, not the one for reading.
-    pub async fn chain(&self, call: &Call, wanted: Vec<Reference>, verb: Verb) -> Result<Chain> {
-        let operation = if verb == Verb::Read { "get" } else { "resolve" };
-        self.look(call, Need::one(operation, verb), wanted, |_, session, snapshot, wanted| {
+    pub async fn chain(
+        &self,
+        call: &Call,
+        wanted: Vec<Reference>,
+        purpose: Purpose,
+    ) -> Result<Chain> {
+        self.look(call, purpose.need(), wanted, |_, session, snapshot, wanted| {
             Box::pin(async move {
                 for reference in wanted {
                     let Some(memory) = find(session, snapshot, reference).await? else { continue };

@@ -35,7 +35,7 @@ impl Engine {
         limit: usize,
     ) -> Result<Since> {
         let verbs = Verbs::of(&[Verb::Read]);
-        let need = Need { operation: "changes", verbs, surface: Surface::Stream };
+        let need = Need::of("changes", verbs, Surface::Stream);
         self.look(call, need, (after, limit), |engine, session, snapshot, (after, limit)| {
             Box::pin(async move {
                 let from = after.unwrap_or_default();

@@ -84,7 +84,7 @@ impl Engine {
         page: PageRequest,
     ) -> Result<Page<Item>> {
         let verbs = Verbs::of(&[Verb::Export]);
-        let need = Need { operation: "export", verbs, surface: Surface::Export };
+        let need = Need::of("export", verbs, Surface::Export);
         self.look(call, need, (hands, filter, page), |_, session, snapshot, input| {
             Box::pin(async move {
                 let (hands, filter, page) = input;
@@ -110,7 +110,7 @@ impl Engine {
         page: PageRequest,
     ) -> Result<Page<Memory>> {
         let verbs = Verbs::of(&[Verb::Export]);
-        let need = Need { operation: "export", verbs, surface: Surface::Export };
+        let need = Need::of("export", verbs, Surface::Export);
         self.look(call, need, (filter, page), |_, session, snapshot, (filter, page)| {
             Box::pin(async move {
                 let page = PageRequest { order: Order::OldestFirst, ..bounded(page)? };

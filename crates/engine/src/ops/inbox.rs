@@ -246,5 +246,5 @@ fn aside(sender: &str) -> String {
 }
 
 fn need(operation: &'static str) -> Need {
-    Need { operation, verbs: Verbs::NONE, surface: Surface::Retrieval }
+    Need::of(operation, Verbs::NONE, Surface::Retrieval)
 }

@@ -56,7 +56,7 @@ impl Engine {
     /// or was decided, and the profile. Returns how much that was.
     pub async fn erase_rest(&self, call: &Call) -> Result<usize> {
         let verbs = Verbs::of(&[Verb::Admin, Verb::Erase]);
-        let need = Need { operation: "erase-rest", verbs, surface: Surface::Retrieval };
+        let need = Need::of("erase-rest", verbs, Surface::Retrieval);
         self.change(call, need, (), |_, _, snapshot, ()| {
             Box::pin(async move {
                 let mut writes = Vec::new();

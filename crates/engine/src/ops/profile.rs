@@ -35,7 +35,7 @@ impl Engine {
     /// Returns the owner's profile to be taken out.
     pub async fn export_profile(&self, call: &Call) -> Result<Profile> {
         let verbs = Verbs::of(&[Verb::Export]);
-        let need = Need { operation: "profile.export", verbs, surface: Surface::Export };
+        let need = Need::of("profile.export", verbs, Surface::Export);
         self.shown_profile(call, need, None).await
     }
 
@@ -107,7 +107,7 @@ impl Act for ErasePerson {
 
     fn need(&self) -> Need {
         let verbs = Verbs::of(&[Verb::Write, Verb::Erase]);
-        Need { operation: "profile.erase", verbs, surface: Surface::Retrieval }
+        Need::of("profile.erase", verbs, Surface::Retrieval)
     }
 
     fn plan<'a>(

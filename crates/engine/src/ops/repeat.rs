@@ -11,10 +11,10 @@ use crate::run::{Trace, caller_of};
 
 impl Engine {
     /// Returns what the call's operation id was answered before, if it was. Whether the request
-    /// is the same is for the protocol to say.
-    pub async fn answered(&self, call: &Call) -> Result<Option<Mutated>> {
+    /// is the same is for the protocol to say. `operation` is the one that is asked for.
+    pub async fn answered(&self, call: &Call, operation: &'static str) -> Result<Option<Mutated>> {
         let Some(id) = &call.operation else { return Ok(None) };
-        let need = Need::one("repeat", Verb::Write);
+        let need = Need::one("repeat", Verb::Write).towards(operation);
         let before = self.look(call, need, id.clone(), |_, session, snapshot, id| {
             Box::pin(async move {
                 let caller = caller_of(&session.permit.actor());

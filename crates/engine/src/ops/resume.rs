@@ -112,5 +112,5 @@ impl Reader {
 }
 
 fn need() -> Need {
-    Need { operation: "resume", verbs: Verbs::NONE, surface: Surface::Stream }
+    Need::of("resume", Verbs::NONE, Surface::Stream)
 }

@@ -16,7 +16,7 @@ impl Engine {
     /// entry for the whole.
     pub async fn survey(&self, call: &Call, mut visit: impl FnMut(&Talk) + Send) -> Result<()> {
         let verbs = Verbs::of(&[Verb::Read, Verb::Admin]);
-        let need = Need { operation: "survey", verbs, surface: Surface::Retrieval };
+        let need = Need::of("survey", verbs, Surface::Retrieval);
         let session = self.enter(call, need).await?;
         let looked = async {
             let snapshot = self.store().snapshot(&session.permit).await?;

@@ -158,7 +158,7 @@ impl Takeout {
 
 fn need() -> Need {
     let verbs = Verbs::of(&[Verb::Export]);
-    Need { operation: "takeout", verbs, surface: Surface::Export }
+    Need::of("takeout", verbs, Surface::Export)
 }
 
 async fn counted(session: &Session, snapshot: &dyn Snapshot, filter: &Filter) -> Result<Contents> {

@@ -24,7 +24,7 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) fn permit(vault: VaultId) -> Permit {
     let verbs = yore_domain::grant::Verbs::NONE;
     let surface = yore_domain::class::Surface::Retrieval;
-    let need = Need { operation: "test", verbs, surface };
+    let need = Need::of("test", verbs, surface);
     authorise(&Principal::system(vault, "test"), need, Timestamp::MIN).unwrap()
 }
 
