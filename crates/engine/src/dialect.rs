@@ -40,6 +40,8 @@ pub enum EffectHint {
     WritesOnce,
     /// It may take something away; a repeated call takes nothing more.
     Removes,
+    /// It takes something away for good, whatever it is given.
+    Erases,
 }
 
 /// A family of things that can be read by address.

@@ -70,7 +70,7 @@ pub(crate) fn annotations(title: &str, effect: EffectHint) -> ToolAnnotations {
         EffectHint::Reads => (true, false, true),
         EffectHint::Writes => (false, false, false),
         EffectHint::WritesOnce => (false, false, true),
-        EffectHint::Removes => (false, true, true),
+        EffectHint::Removes | EffectHint::Erases => (false, true, true),
     };
     ToolAnnotations::with_title(title)
         .read_only(reads)
@@ -134,7 +134,11 @@ fn unknown(request: &CallToolRequestParams) -> ErrorData {
 fn erases(target: Target<'_>, arguments: Option<&JsonObject>) -> bool {
     let Target::Dialect(_, operation) = target else { return false };
     let said = |name| arguments.and_then(|given| given.get(name)) == Some(&Value::Bool(true));
-    operation.effect == EffectHint::Removes && (said("hard") || said("hard_delete"))
+    match operation.effect {
+        EffectHint::Reads | EffectHint::Writes | EffectHint::WritesOnce => false,
+        EffectHint::Removes => said("hard") || said("hard_delete"),
+        EffectHint::Erases => true,
+    }
 }
 
 /// Waits for work; meanwhile tells a client that wants to know that it goes on, and ends the
@@ -181,6 +185,7 @@ mod tests {
             (EffectHint::Writes, [false, false, false]),
             (EffectHint::WritesOnce, [false, false, true]),
             (EffectHint::Removes, [false, true, true]),
+            (EffectHint::Erases, [false, true, true]),
         ];
         for (effect, [reads, removes, once]) in table {
             let hints = annotations("x", effect);

@@ -79,7 +79,7 @@ pub(crate) fn operations() -> Vec<OperationSchema> {
             summary: "Removes an entry for good; it cannot be brought back.",
             input: object(&["id"], json!({"id": text("The entry's UUID"), "user_id": user()})),
             output: answer("deleted", json!({"type": "boolean"})),
-            effect: EffectHint::Removes,
+            effect: EffectHint::Erases,
         },
         OperationSchema {
             name: "import",

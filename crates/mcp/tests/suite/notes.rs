@@ -66,6 +66,7 @@ impl Notes {
                 json!({ "id": text, "hard": { "type": "boolean" } }),
                 json!(["id"]),
             ),
+            operation("burn", EffectHint::Erases, json!({ "id": text }), json!(["id"])),
             operation(
                 "wait",
                 EffectHint::Writes,
@@ -100,8 +101,9 @@ impl Notes {
                 let memory = self.engine.get(call, Reference::Memory(id()?)).await?;
                 Ok(shown(&memory.head))
             }
-            "forget" => {
-                let depth = if input["hard"] == true { Depth::Erase } else { Depth::Tombstone };
+            "forget" | "burn" => {
+                let burns = operation == "burn" || input["hard"] == true;
+                let depth = if burns { Depth::Erase } else { Depth::Tombstone };
                 let mutation =
                     Mutation::Forget { memories: vec![id()?], depth, reason: Some("asked".into()) };
                 let done = self.engine.mutate(call, mutation, Wish::default()).await?;

@@ -50,7 +50,8 @@ async fn tools_come_from_the_registry() {
         let Setting { client, .. } = &setting(way, life, Person::Nobody).await;
         let tools = client.list_all_tools().await.unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-        let dotted = ["note.recall", "note.remember", "note.get", "note.forget", "note.wait"];
+        let dotted =
+            ["note.recall", "note.remember", "note.get", "note.forget", "note.burn", "note.wait"];
         let expected: Vec<String> = dotted
             .iter()
             .map(
@@ -215,15 +216,20 @@ async fn a_person_is_asked_before_an_erasure() {
             [(Person::Agrees, true), (Person::Declines, false), (Person::Nobody, true)]
         {
             let Setting { client, .. } = &setting(way, life, person).await;
-            let id = remembered(client, "A secret that should go.").await;
-            let result =
-                call(client, "note.forget", json!({ "id": id, "hard": true })).await.unwrap();
-            let text = &result.content[0].as_text().unwrap().text;
-            let which = format!("{way:?} {life:?} {person:?}: {text}");
-            assert_eq!(result.is_error == Some(true), !erased, "{which}");
-            if !erased {
-                assert!(text.contains("declined"), "{which}");
-                done(client, "note.get", json!({ "id": id })).await;
+            for (tool, hard) in [("note.forget", true), ("note.burn", false)] {
+                let id = remembered(client, &format!("A secret that should go by {tool}.")).await;
+                let mut input = json!({ "id": id });
+                if hard {
+                    input["hard"] = true.into();
+                }
+                let result = call(client, tool, input).await.unwrap();
+                let text = &result.content[0].as_text().unwrap().text;
+                let which = format!("{way:?} {life:?} {person:?} {tool}: {text}");
+                assert_eq!(result.is_error == Some(true), !erased, "{which}");
+                if !erased {
+                    assert!(text.contains("declined"), "{which}");
+                    done(client, "note.get", json!({ "id": id })).await;
+                }
             }
         }
     }
