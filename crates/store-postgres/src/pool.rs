@@ -92,9 +92,12 @@ impl Setup {
                 millis(self.idle),
             ))
             .await?;
-        // Known from pgvector 0.8 on, once the library is loaded; without it an index may return
-        // too few, which is noticed and made up for.
-        let iterative = "SELECT '[1]'::halfvec; SET hnsw.iterative_scan = strict_order";
+        // The index keeps so many in view while it looks for the nearest: its own 40 miss one in
+        // eight of vectors that have little in common. The library must be loaded to know it.
+        client.batch_execute("SELECT '[1]'::halfvec; SET hnsw.ef_search = 200").await?;
+        // Known from pgvector 0.8 on; without it an index may return too few, which is noticed
+        // and made up for.
+        let iterative = "SET hnsw.iterative_scan = strict_order";
         if let Err(error) = client.batch_execute(iterative).await {
             tracing::debug!(%error, "the index cannot be read on and on");
         }
