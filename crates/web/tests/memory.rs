@@ -1,6 +1,7 @@
 use yore_domain::memory::{Draft, Relation};
 use yore_domain::provenance::MessageRef;
 use yore_domain::{ConversationId, MessageId};
+use yore_engine::Reference;
 
 use crate::support::Vault;
 
@@ -22,6 +23,21 @@ async fn a_memory_shows_where_it_came_from_and_what_it_belongs_to() {
     assert!(page.contains(&format!("/app/conversations/{conversation}?message={message}")));
     assert!(page.contains("class=\"validity\"") && page.contains("class=\"relations\""));
     assert!(page.contains("<strong>you</strong> remember over test"), "{page}");
+}
+
+#[tokio::test]
+async fn who_touched_it_names_others_and_not_ones_own_looks() {
+    let vault = Vault::new().await;
+    let browser = vault.browser().await;
+    let agent = vault.agent("helper").await;
+    let id = vault.remember(Draft::text("the spare key lies under the fern")).await;
+    vault.engine.get(&agent, Reference::Memory(id)).await.unwrap();
+    for _ in 0..3 {
+        browser.get(&format!("/app/memory/{id}")).await.expect(200);
+    }
+    let page = browser.get(&format!("/app/memory/{id}")).await.expect(200);
+    assert!(page.contains("<strong>helper</strong> get over"), "{page}");
+    assert!(!page.contains("over web"), "{page}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::extract::Path;
+use yore_domain::audit::{Actor, Entry};
 use yore_domain::class::{Governance, Label, Sensitivity};
 use yore_domain::kind::Kind;
 use yore_domain::memory::{Body, Cause, Status, Version};
@@ -18,6 +19,16 @@ use crate::visit::{Posted, Shell, Visit};
 
 /// How many lines of the audit chain a memory shows.
 const LINES: usize = 40;
+
+/// How many lines are looked at for them.
+const LOOKED_AT: usize = 400;
+
+/// Whether it says that the owner opened a page: who looks at this one knows.
+fn is_own_look(entry: &Entry) -> bool {
+    let draft = &entry.draft;
+    let looks = matches!(draft.operation.as_str(), "get" | "history" | "recall" | "list");
+    looks && draft.actor == Actor::Owner && draft.protocol == crate::NAME
+}
 
 #[derive(Template)]
 #[template(path = "memory.html")]
@@ -88,9 +99,10 @@ pub(crate) async fn show(Path(id): Path<String>, visit: Visit) -> Page {
         Err(Error::NotFound) => None,
         Err(error) => return Err(error.into()),
     };
-    let query =
-        AuditQuery { memory: Some(id), limit: LINES, newest_first: true, ..AuditQuery::default() };
-    let reads = seen(engine.audit(call, query).await)?.into_iter().map(Line::from).collect();
+    let (limit, newest_first) = (LOOKED_AT, true);
+    let query = AuditQuery { memory: Some(id), limit, newest_first, ..AuditQuery::default() };
+    let touched = seen(engine.audit(call, query).await)?.into_iter();
+    let reads = touched.filter(|entry| !is_own_look(entry)).take(LINES).map(Line::from).collect();
     let head = versions.last().ok_or(Error::NotFound)?;
     let content = &head.content;
     let recalls = memory.as_ref().map(|memory| memory.usage.recalls.to_string());

@@ -127,9 +127,17 @@ impl From<Hold> for Waiting {
             reasoning: hold.reasoning,
             beside,
             instead: ways,
-            fields: hold.diff.into_iter().map(Field::from).collect(),
+            fields: hold.diff.into_iter().map(Field::from).filter(Field::says).collect(),
             editable,
         }
+    }
+}
+
+impl Field {
+    /// Whether there is anything to see on either side.
+    fn says(&self) -> bool {
+        let mut parts = self.before.iter().chain(&self.after).flatten();
+        parts.any(|part| !part.text.is_empty())
     }
 }
 
