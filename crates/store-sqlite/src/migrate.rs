@@ -17,11 +17,13 @@ pub(crate) enum Schema {
 
 const LEDGER: &str = include_str!("schema/ledger.sql");
 const INSIDE: &str = include_str!("schema/inside.sql");
-const VAULT: &[&str] = &[include_str!("schema/vault.sql"), LEDGER, INSIDE];
+const WAITING: &str = include_str!("schema/waiting.sql");
+const VAULT: &[&str] = &[include_str!("schema/vault.sql"), LEDGER, INSIDE, WAITING];
 const CATALOG: &[&str] = &[
     concat!(include_str!("schema/vault.sql"), include_str!("schema/catalog.sql")),
     LEDGER,
     INSIDE,
+    WAITING,
 ];
 
 /// Brings a file to the newest schema, each step in its own transaction.
@@ -73,6 +75,16 @@ mod tests {
         let rows: i64 = conn.query_row("SELECT count(*) FROM a", [], |row| row.get(0)).unwrap();
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!((rows, version), (0, 1));
+    }
+
+    #[test]
+    fn letters_that_wait_are_found_by_their_own_index() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        migrate(&mut conn, Schema::Vault, Path::new("x.db")).unwrap();
+        let plan = "EXPLAIN QUERY PLAN
+            SELECT data FROM letter WHERE inbox = ?1 AND state <= 1 ORDER BY seq LIMIT ?2";
+        let step: String = conn.query_row(plan, ("a", 1), |row| row.get(3)).unwrap();
+        assert!(step.contains("letter_by_inbox (inbox=?)"), "{step}");
     }
 
     #[test]
