@@ -9,7 +9,9 @@ use tokio_postgres::Client;
 use crate::error::{Error, Result};
 
 /// The steps, in order; each is carried out once.
-const STEPS: &[Step] = &[VAULTS, SHARED, READ];
+const STEPS: &[Step] = &[VAULTS, SHARED, READ, ORIGIN];
+
+const ORIGIN: Step = Step { sql: include_str!("schema/0004.sql"), parted: &[], walled: &[] };
 
 const READ: Step =
     Step { sql: include_str!("schema/0003.sql"), parted: &[], walled: &["unread", "inside"] };

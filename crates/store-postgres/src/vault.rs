@@ -171,6 +171,15 @@ impl Vault {
         })
     }
 
+    /// The bytes by which the cipher knows a piece of an attachment: the pieces of one that got its
+    /// name when it was whole stay sealed under the one they came with.
+    pub(crate) fn chunk(&self, blob: &[u8], origin: Option<&[u8]>, number: i32) -> Result<Vec<u8>> {
+        Ok(match origin {
+            Some(origin) => within(&self.open_bytes("blob", blob, origin)?, number.into()),
+            None => within(blob, number.into()),
+        })
+    }
+
     fn place(&self, table: &str, row: &[u8]) -> Vec<u8> {
         [self.id.bytes().as_slice(), table.as_bytes(), b"\0", row].concat()
     }
@@ -262,6 +271,12 @@ pub(crate) struct Setting {
 /// The bytes by which a numbered row is known to the cipher.
 pub(crate) fn numbered(row: i64) -> [u8; 8] {
     row.to_be_bytes()
+}
+
+/// The same for a row that is one of several of something. What `whole` names has one length in
+/// each table, so no two rows are known by the same bytes.
+pub(crate) fn within(whole: &[u8], number: i64) -> Vec<u8> {
+    [whole, &number.to_be_bytes()].concat()
 }
 
 #[cfg(test)]

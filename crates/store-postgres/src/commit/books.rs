@@ -12,7 +12,7 @@ use yore_store::CommitError;
 
 use super::{Commit, missing};
 use crate::error::Result;
-use crate::vault::{Setting, Vault, numbered};
+use crate::vault::{Setting, Vault, within};
 
 impl Commit<'_> {
     fn bump_grants(&mut self) {
@@ -124,7 +124,7 @@ impl Commit<'_> {
         }
         let whose = self.vault.mac("profile", &[user.unwrap_or_default()]);
         let version = profile.version.cast_signed();
-        let data = self.seal("profile", &numbered(version), profile)?;
+        let data = self.seal("profile", &within(&whose, version), profile)?;
         self.run(
             "INSERT INTO profile (vault, whose, version, recorded, data)
              VALUES ($1, $2, $3, $4, $5)",
@@ -219,7 +219,7 @@ impl Commit<'_> {
     pub(super) async fn frame(&self, sender: &str, stream: &str, frame: &Frame) -> Result<()> {
         let mac = post_name(self.vault, "stream", sender, stream);
         let number = frame.number.cast_signed();
-        let data = self.vault.seal_bytes("frame", &numbered(number), &frame.bytes);
+        let data = self.vault.seal_bytes("frame", &within(&mac, number), &frame.bytes);
         let added = self
             .run(
                 "INSERT INTO frame (vault, stream, number, data) VALUES ($1, $2, $3, $4)

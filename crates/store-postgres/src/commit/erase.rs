@@ -15,7 +15,7 @@ use yore_store::{CommitError, Source};
 
 use super::{Answered, Commit, missing};
 use crate::error::Result;
-use crate::vault::numbered;
+use crate::vault::{numbered, within};
 
 impl Commit<'_> {
     pub(super) async fn erase(&mut self, memory: MemoryId) -> Result<Before, CommitError> {
@@ -147,9 +147,10 @@ impl Commit<'_> {
         let sql = "SELECT stream, number, data FROM frame WHERE vault = $1";
         for row in self.conn.rows(sql, &[]).await? {
             let (stream, number): (&[u8], i64) = (row.get(0), row.get(1));
-            let bytes = self.vault.open_bytes("frame", &numbered(number), row.get(2))?;
+            let place = within(stream, number);
+            let bytes = self.vault.open_bytes("frame", &place, row.get(2))?;
             if words.within(&bytes) {
-                let empty = self.vault.seal_bytes("frame", &numbered(number), &[]);
+                let empty = self.vault.seal_bytes("frame", &place, &[]);
                 self.run(
                     "UPDATE frame SET data = $4 WHERE vault = $1 AND stream = $2 AND number = $3",
                     &[&stream, &number, &empty],

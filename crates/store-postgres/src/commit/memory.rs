@@ -12,7 +12,7 @@ use super::{Commit, DENSE_MODEL, missing};
 use crate::error::Result;
 use crate::pool::owned;
 use crate::search::{literal, source_code};
-use crate::vault::{Setting, numbered};
+use crate::vault::{Setting, numbered, within};
 
 /// A memory's row as a write finds it.
 pub(super) struct Row {
@@ -145,7 +145,8 @@ impl Commit<'_> {
         }
         for (number, relation) in (0i32..).zip(&version.content.relations) {
             let target = self.vault.mac("relation", &[&relation.target]);
-            let data = self.seal("relation", &numbered(memory_row), relation)?;
+            let place = within(&numbered(memory_row), number.into());
+            let data = self.seal("relation", &place, relation)?;
             self.later(
                 "INSERT INTO relation (vault, memory, number, target, data)
                  VALUES ($1, $2, $3, $4, $5)",

@@ -12,7 +12,7 @@ use yore_store::{RowKey, Source};
 use super::{Commit, missing};
 use crate::error::Result;
 use crate::snapshot::extent_of;
-use crate::vault::{Setting, numbered};
+use crate::vault::{Setting, numbered, within};
 
 impl Commit<'_> {
     /// The row of a conversation and its class.
@@ -270,9 +270,12 @@ impl Commit<'_> {
         let hash = self.vault.mac_of("blob", &blob.0);
         let sql = "INSERT INTO blob AS b (vault, hash, grown) VALUES ($1, $2, $3)
             ON CONFLICT (vault, hash) DO UPDATE SET grown = excluded.grown WHERE b.size IS NULL";
-        self.run(sql, &[&hash, &self.at.micros()]).await?;
+        if self.run(sql, &[&hash, &self.at.micros()]).await? == 0 {
+            // It is whole: the same bytes are there, sealed as they first came.
+            return Ok(());
+        }
         let number = number.cast_signed();
-        let data = self.vault.seal_bytes("blob_chunk", &number.to_be_bytes(), bytes);
+        let data = self.vault.seal_bytes("blob_chunk", &within(&hash, number.into()), bytes);
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         self.run(
             "INSERT INTO blob_chunk (vault, hash, number, size, data) VALUES ($1, $2, $3, $4, $5)
@@ -309,8 +312,10 @@ impl Commit<'_> {
         } else {
             let sql = "UPDATE blob_chunk SET hash = $3 WHERE vault = $1 AND hash = $2";
             self.run(sql, &[&from, &to]).await?;
-            let sql = "INSERT INTO blob (vault, hash, size) VALUES ($1, $2, $3)";
-            self.run(sql, &[&to, &size.cast_signed()]).await?;
+            // Its pieces stay sealed as they came, and the attachment says under which name.
+            let origin = self.vault.seal_bytes("blob", &to, &from);
+            let sql = "INSERT INTO blob (vault, hash, size, origin) VALUES ($1, $2, $3, $4)";
+            self.run(sql, &[&to, &size.cast_signed(), &origin]).await?;
         }
         self.run("DELETE FROM blob WHERE vault = $1 AND hash = $2", &[&from]).await?;
         Ok(())

@@ -5,6 +5,7 @@
 
 use memchr::memmem::Finder;
 use serde_json::Value;
+use tokio_postgres::Row;
 use yore_domain::VaultId;
 use yore_store::keeper::Traces;
 
@@ -14,48 +15,38 @@ use crate::pool::Conn;
 use crate::store::Inner;
 use crate::vault::Vault;
 
-/// Tables with encrypted values: the column, what tells rows apart, and whether that is a number.
-const SEALED: [(&str, &str, &str, Key); 27] = [
-    ("setting", "data", "name", Key::Bytes),
-    ("class", "data", "id", Key::Small),
-    ("version", "data", "row", Key::Number),
-    ("relation", "data", "memory", Key::Number),
-    ("alias", "data", "mac", Key::Bytes),
-    ("conversation", "data", "row", Key::Number),
-    ("message", "data", "row", Key::Number),
-    ("inside", "data", "message", Key::Number),
-    ("document", "data", "row", Key::Sourced),
-    ("grants", "data", "id", Key::Bytes),
-    ("token", "data", "id", Key::Bytes),
-    ("hold", "data", "id", Key::Bytes),
-    ("rule", "data", "name", Key::Bytes),
-    ("profile", "data", "version", Key::Number),
-    ("procedure", "data", "memory", Key::Bytes),
-    ("job", "data", "id", Key::Bytes),
-    ("operation", "data", "mac", Key::Bytes),
-    ("stream", "data", "mac", Key::Bytes),
-    ("frame", "data", "number", Key::Number),
-    ("letter", "data", "mac", Key::Bytes),
-    ("blob_chunk", "data", "number", Key::Small),
-    ("audit", "data", "seq", Key::Number),
-    ("audit", "changes", "seq", Key::Number),
-    ("checkpoint", "data", "seq", Key::Number),
-    ("line", "checkpoint", "vault", Key::None),
-    ("tail", "hash", "vault", Key::Clear),
-    ("ledger", "message", "mac", Key::Clear),
+/// What is encrypted: the table, the column, and the bytes by which the cipher knows a row.
+const SEALED: [(&str, &str, &str); 26] = [
+    ("setting", "data", "name"),
+    ("class", "data", "int4send(id)"),
+    ("version", "data", "int8send(row)"),
+    ("relation", "data", "int8send(memory) || int8send(number::bigint)"),
+    ("alias", "data", "mac"),
+    ("conversation", "data", "int8send(row)"),
+    ("message", "data", "int8send(row)"),
+    ("inside", "data", "int8send(message)"),
+    ("document", "data", "int8send(source::bigint) || int8send(row)"),
+    ("grants", "data", "id"),
+    ("token", "data", "id"),
+    ("hold", "data", "id"),
+    ("rule", "data", "name"),
+    ("profile", "data", "whose || int8send(version)"),
+    ("procedure", "data", "memory"),
+    ("job", "data", "id"),
+    ("operation", "data", "mac"),
+    ("stream", "data", "mac"),
+    ("frame", "data", "stream || int8send(number)"),
+    ("letter", "data", "mac"),
+    ("blob", "origin", "hash"),
+    ("blob_chunk", "data", "hash"),
+    ("audit", "data", "int8send(seq)"),
+    ("audit", "changes", "int8send(seq)"),
+    ("checkpoint", "data", "int8send(seq)"),
+    ("line", "checkpoint", "''::bytea"),
 ];
 
-/// How a row is named when its value is encrypted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Bytes,
-    Number,
-    Small,
-    Sourced,
-    None,
-    /// Not encrypted.
-    Clear,
-}
+/// What is in clear and has no form that the database would check.
+const CLEAR: [(&str, &str); 2] = [("tail", "hash"), ("ledger", "message")];
 
 /// How many rows are read at a time.
 const PAGE: i64 = 500;
@@ -66,46 +57,57 @@ pub(super) async fn every_value(
     vault: &Vault,
     mut see: impl FnMut(&str, Option<&[u8]>),
 ) -> Result<()> {
-    for (number, (table, column, key, kind)) in SEALED.into_iter().enumerate() {
-        let source = if kind == Key::Sourced { "source::bigint" } else { "0::bigint" };
-        // A cursor, because a vault may be large; its name is used once in the transaction.
-        let cursor = format!("walk_{number}_{table}");
-        let own = conn.literal();
-        conn.batch(&format!(
-            "DECLARE {cursor} NO SCROLL CURSOR FOR
-             SELECT {key}, {column}, {source} FROM {table}
-             WHERE vault = {own} AND {column} IS NOT NULL"
-        ))
+    for (table, column, key) in SEALED {
+        // A piece of an attachment is known by the name under which the attachment came.
+        let more = match table {
+            "blob_chunk" => {
+                "number, (SELECT origin FROM blob b WHERE b.vault = t.vault AND b.hash = t.hash)"
+            }
+            _ => "0, NULL::bytea",
+        };
+        let what = format!("{column}, {key}, {more}");
+        every_row(conn, table, column, &what, |row| {
+            let (sealed, key): (&[u8], &[u8]) = (row.get(0), row.get(1));
+            let place = if column == "changes" { "outbox" } else { table };
+            let opened = match table {
+                "blob_chunk" => vault.chunk(key, row.get(3), row.get(2)),
+                _ => Ok(key.to_vec()),
+            };
+            let opened = opened.and_then(|key| vault.open_bytes(place, &key, sealed)).ok();
+            see(table, opened.as_ref().map(|bytes| bytes.as_slice()));
+        })
         .await?;
-        loop {
-            let rows = conn.fetch(&format!("FETCH {PAGE} FROM {cursor}")).await?;
-            if rows.is_empty() {
-                break;
-            }
-            for row in rows {
-                let name = match kind {
-                    Key::Bytes => row.get::<_, Vec<u8>>(0),
-                    Key::Number => row.get::<_, i64>(0).to_be_bytes().to_vec(),
-                    Key::Small => row.get::<_, i32>(0).to_be_bytes().to_vec(),
-                    Key::Sourced => {
-                        let (row, source): (i64, i64) = (row.get(0), row.get(2));
-                        [source.to_be_bytes(), row.to_be_bytes()].concat()
-                    }
-                    Key::None | Key::Clear => Vec::new(),
-                };
-                let value: &[u8] = row.get(1);
-                if kind == Key::Clear {
-                    see(table, Some(value));
-                    continue;
-                }
-                let place = if column == "changes" { "outbox" } else { table };
-                let opened = vault.open_bytes(place, &name, value).ok();
-                see(table, opened.as_ref().map(|bytes| bytes.as_slice()));
-            }
-        }
-        conn.batch(&format!("CLOSE {cursor}")).await?;
+    }
+    for (table, column) in CLEAR {
+        every_row(conn, table, column, column, |row| see(table, Some(row.get(0)))).await?;
     }
     Ok(())
+}
+
+/// Hands on every row of a table in which a column has a value.
+async fn every_row(
+    conn: &Conn,
+    table: &str,
+    column: &str,
+    what: &str,
+    mut see: impl FnMut(&Row),
+) -> Result<()> {
+    // A cursor, because a vault may be large; its name is used once in the transaction.
+    let cursor = format!("walk_{table}_{column}");
+    let own = conn.literal();
+    conn.batch(&format!(
+        "DECLARE {cursor} NO SCROLL CURSOR FOR
+         SELECT {what} FROM {table} t WHERE vault = {own} AND {column} IS NOT NULL"
+    ))
+    .await?;
+    loop {
+        let rows = conn.fetch(&format!("FETCH {PAGE} FROM {cursor}")).await?;
+        if rows.is_empty() {
+            break;
+        }
+        rows.iter().for_each(&mut see);
+    }
+    conn.batch(&format!("CLOSE {cursor}")).await
 }
 
 pub(super) async fn search(inner: &Inner, id: VaultId, text: &str) -> Result<Traces> {

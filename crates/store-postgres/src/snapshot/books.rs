@@ -10,7 +10,7 @@ use yore_store::plan::Operation;
 use super::{View, id_in, limit_of};
 use crate::commit::{Answered, hold_code};
 use crate::error::Result;
-use crate::vault::numbered;
+use crate::vault::within;
 
 pub(super) async fn hold(view: &View<'_>, id: HoldId) -> Result<Option<Hold>> {
     let sql = "SELECT data FROM hold WHERE vault = $1 AND id = $2";
@@ -63,7 +63,7 @@ pub(super) async fn profile(
         )
         .await?;
     let Some(row) = row.filter(|_| seen) else { return Ok(None) };
-    view.vault.open_value("profile", &numbered(row.get(0)), row.get(1)).map(Some)
+    view.vault.open_value("profile", &within(&whose, row.get(0)), row.get(1)).map(Some)
 }
 
 pub(super) async fn tenants(view: &View<'_>) -> Result<Vec<(TenantId, String)>> {

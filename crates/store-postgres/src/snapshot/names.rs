@@ -8,7 +8,7 @@ use yore_store::plan::AliasTarget;
 
 use super::{View, id_in};
 use crate::error::Result;
-use crate::vault::numbered;
+use crate::vault::{numbered, within};
 
 /// What a link to a named thing begins with.
 const ENTITY: &str = "entity:";
@@ -66,10 +66,11 @@ pub(super) async fn related(view: &View<'_>, id: MemoryId) -> Result<Vec<MemoryI
     let sql = "SELECT row FROM memory WHERE vault = $1 AND id = $2 AND class = ANY($3)";
     let memory = view.row(sql, &[&id.bytes().as_slice(), &view.seen]).await?;
     let Some(row) = memory.map(|row| row.get::<_, i64>(0)) else { return Ok(Vec::new()) };
-    let sql = "SELECT data FROM relation WHERE vault = $1 AND memory = $2";
+    let sql = "SELECT number::bigint, data FROM relation WHERE vault = $1 AND memory = $2";
     let mut targets = BTreeSet::new();
     for link in view.rows(sql, &[&row]).await? {
-        let link: Relation = view.vault.open_value("relation", &numbered(row), link.get(0))?;
+        let place = within(&numbered(row), link.get(0));
+        let link: Relation = view.vault.open_value("relation", &place, link.get(1))?;
         targets.insert(link.target);
     }
     let mut found = BTreeSet::new();

@@ -11,7 +11,7 @@ use yore_store::snapshot::{AuditQuery, Census};
 use super::{View, limit_of};
 use crate::commit::post_name;
 use crate::error::{Error, Result};
-use crate::vault::numbered;
+use crate::vault::{numbered, within};
 
 pub(super) async fn changes(view: &View<'_>, after: Seq, limit: usize) -> Result<Vec<Change>> {
     // Every entry tells at least one change, so this many entries are always enough.
@@ -150,7 +150,7 @@ pub(super) async fn frames(
     rows.iter()
         .map(|row| {
             let number: i64 = row.get(0);
-            let bytes = view.vault.open_bytes("frame", &numbered(number), row.get(1))?;
+            let bytes = view.vault.open_bytes("frame", &within(&mac, number), row.get(1))?;
             Ok(Frame { number: number.cast_unsigned(), bytes: bytes.to_vec() })
         })
         .collect()

@@ -164,10 +164,13 @@ pub(super) async fn blob_chunk(
         return Ok(None);
     }
     let number = number.cast_signed();
-    let sql = "SELECT data FROM blob_chunk WHERE vault = $1 AND hash = $2 AND number = $3";
-    let row = view.row(sql, &[&view.vault.mac_of("blob", &hash.0), &number]).await?;
-    let Some(row) = row else { return Ok(None) };
-    let bytes = view.vault.open_bytes("blob_chunk", &number.to_be_bytes(), row.get(0))?;
+    let hash = view.vault.mac_of("blob", &hash.0);
+    let sql = "SELECT c.data, b.origin FROM blob_chunk c
+        JOIN blob b ON b.vault = $1 AND b.hash = c.hash
+        WHERE c.vault = $1 AND c.hash = $2 AND c.number = $3";
+    let Some(row) = view.row(sql, &[&hash, &number]).await? else { return Ok(None) };
+    let place = view.vault.chunk(&hash, row.get(1), number)?;
+    let bytes = view.vault.open_bytes("blob_chunk", &place, row.get(0))?;
     Ok(Some(bytes.to_vec()))
 }
 
