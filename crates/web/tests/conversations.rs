@@ -58,7 +58,7 @@ async fn conversations_are_listed_counted_and_read() {
     let page = browser.get("/app/conversations?platform=claude").await.expect(200);
     assert!(page.contains("Taxes") && !page.contains("Soup"), "{page}");
     let page = browser.get("/app/conversations?view=statistics").await.expect(200);
-    assert!(page.contains("all 2 conversations") && page.contains("2027-01"), "{page}");
+    assert!(page.contains("over 2 conversations") && page.contains("2027-01"), "{page}");
     let page = browser.get(&format!("/app/conversations/{id}")).await.expect(200);
     assert!(page.contains("<p>A <strong>warm</strong> soup?</p>"), "{page}");
     assert!(page.contains("<pre><code>let a = 1 &lt; 2;\n</code></pre>"), "{page}");
