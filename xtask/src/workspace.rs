@@ -22,6 +22,10 @@ pub(crate) fn cargo() -> Command {
             command.env_remove(name.as_ref());
         }
     }
+    // A build that is made once gains nothing from notes for the next, and they fill the disk.
+    if std::env::var_os("CI").is_some() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
 }
 
