@@ -423,32 +423,3 @@ async fn blocking<T: Send + 'static>(
 fn fresh(key: Arc<Zeroizing<[u8; 32]>>, clock: Arc<SystemClock>) -> Credential {
     Credential::Fresh(Arc::new(move || token::proof(&key, clock.now())))
 }
-
-/// Waits for the signal that ends a server.
-pub async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = tokio::signal::ctrl_c() => {}
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "only an interrupt ends this server");
-                wait_for_interrupt().await;
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    wait_for_interrupt().await;
-}
-
-async fn wait_for_interrupt() {
-    if let Err(error) = tokio::signal::ctrl_c().await {
-        tracing::error!(%error, "no signal can be waited for");
-        std::future::pending::<()>().await;
-    }
-}

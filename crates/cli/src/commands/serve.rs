@@ -56,13 +56,15 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
     }
     let config = app.unlocked(Config::load(layers)?)?;
     crate::log(&config.log)?;
+    // Before anything is opened: whoever ends this server right away ends it in order, too.
+    let interrupted = interrupted();
     let host = Host::open(config.clone()).await?;
     let listeners = host.listen().await?;
     let first = First {
         token: host.first_token().map(|token| token.expose().to_owned()),
         key: host.made_key().is_some(),
     };
-    let serving = host.serve(listeners, interrupted());
+    let serving = host.serve(listeners, interrupted);
     tokio::pin!(serving);
     let note = tokio::select! {
         ended = &mut serving => return Ok(ended?),
