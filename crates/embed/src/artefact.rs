@@ -1,5 +1,5 @@
-//! Reads the model files compiled into the binary: a header of small numbers, then floats, which
-//! are copied, then int8 matrices, which stay where they are.
+//! Reads the model files compiled into the binary: a header of small numbers, then floats, then
+//! int8 matrices, packed by the build script.
 
 /// A model file read from front to back.
 pub(crate) struct Reader {
@@ -28,10 +28,6 @@ impl Reader {
         chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     }
 
-    pub(crate) fn integers(&mut self, count: usize) -> &'static [i8] {
-        bytemuck::cast_slice(self.take(count))
-    }
-
     /// Ends reading.
     ///
     /// # Panics
@@ -43,7 +39,7 @@ impl Reader {
         );
     }
 
-    fn take(&mut self, count: usize) -> &'static [u8] {
+    pub(crate) fn take(&mut self, count: usize) -> &'static [u8] {
         let (head, rest) = self
             .rest
             .split_at_checked(count)

@@ -10,6 +10,7 @@ use yore_kernels::{
 use crate::{
     artefact::Reader,
     model::{Embedder, Error, ModelId},
+    packed::Packed,
     vector::Quantised,
     wordpiece::{END, START, Wordpiece},
 };
@@ -26,7 +27,7 @@ pub struct Transformer {
     wordpiece: &'static Wordpiece,
     longest: usize,
     heads: usize,
-    words: &'static [i8],
+    words: Packed,
     word_scales: Box<[f32]>,
     positions: Box<[f32]>,
     input_norm: Norm,
@@ -42,7 +43,7 @@ struct Norm {
 #[derive(Debug)]
 struct Dense {
     inputs: usize,
-    weights: &'static [i8],
+    weights: Box<[i8]>,
     scales: Box<[f32]>,
     bias: Box<[f32]>,
 }
@@ -59,21 +60,22 @@ struct Block {
 
 impl Transformer {
     /// The id of the built-in transformer.
-    pub const ID: ModelId = ModelId::from_static("minilm-l6-v2-int8@1");
+    pub const ID: ModelId = ModelId::from_static("minilm-l6-v2-int8@2");
 
     /// Loads the built-in transformer.
     pub(crate) fn builtin() -> Self {
-        let bytes = include_bytes!("../models/minilm-l6-v2.int8.bin");
-        let mut reader = Reader::new(bytes, b"yore-tf1");
+        let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/minilm-l6-v2.packed"));
+        let mut reader = Reader::new(bytes, b"yore-tf2");
         let [tokens, longest, width, inner, blocks, heads] =
             std::array::from_fn(|_| reader.number());
         assert_eq!(width, DIMS, "invariant: the compiled-in model has 384 dimensions");
         let word_scales = reader.floats(tokens);
-        let positions = reader.floats(longest * width);
+        let position_scales = reader.floats(longest);
         let input_norm = Norm::read(&mut reader, width);
         let mut blocks: Vec<Block> =
             (0..blocks).map(|_| Block::read(&mut reader, width, inner)).collect();
-        let words = reader.integers(tokens * width);
+        let words = Packed::read(&mut reader, tokens, width);
+        let positions = Packed::read(&mut reader, longest, width);
         for block in &mut blocks {
             block.read_weights(&mut reader);
         }
@@ -84,7 +86,7 @@ impl Transformer {
             heads,
             words,
             word_scales,
-            positions,
+            positions: floats(&positions.all(), &position_scales),
             input_norm,
             blocks,
         }
@@ -182,10 +184,14 @@ impl Transformer {
         let rows: usize = texts.iter().map(Vec::len).sum();
         let mut state = vec![0f32; rows * DIMS];
         let mut positions = Vec::with_capacity(rows * DIMS);
+        let mut word = [0; DIMS];
         let mut lines = state.chunks_exact_mut(DIMS);
         for tokens in texts {
             for (&token, line) in tokens.iter().zip(&mut lines) {
-                add_rows_i8(line, self.words, &[token], &self.word_scales);
+                // The table is large and a text needs few of its rows: it stays packed.
+                let token = usize::from(token);
+                self.words.row(token, &mut word);
+                add_rows_i8(line, &word, &[0], &self.word_scales[token..=token]);
             }
             positions.extend_from_slice(&self.positions[..tokens.len() * DIMS]);
         }
@@ -221,7 +227,12 @@ impl Norm {
 impl Dense {
     /// Reads scales and bias; the weights come later in the file.
     fn read(reader: &mut Reader, inputs: usize, outputs: usize) -> Self {
-        Self { inputs, weights: &[], scales: reader.floats(outputs), bias: reader.floats(outputs) }
+        Self {
+            inputs,
+            weights: Box::default(),
+            scales: reader.floats(outputs),
+            bias: reader.floats(outputs),
+        }
     }
 
     fn apply(&self, input: &[f32], rounding: &mut Rounding, output: &mut [f32]) {
@@ -233,7 +244,7 @@ impl Dense {
         }
         let layer = Layer {
             inputs: self.inputs,
-            weights: self.weights,
+            weights: &self.weights,
             scales: &self.scales,
             bias: &self.bias,
         };
@@ -255,9 +266,15 @@ impl Block {
     fn read_weights(&mut self, reader: &mut Reader) {
         let Self { attention, mix, up, down, .. } = self;
         for dense in [attention, mix, up, down] {
-            dense.weights = reader.integers(dense.inputs * dense.bias.len());
+            dense.weights = Packed::read(reader, dense.bias.len(), dense.inputs).all();
         }
     }
+}
+
+/// Rows of integers, each times its scale.
+fn floats(rows: &[i8], scales: &[f32]) -> Box<[f32]> {
+    let rows = rows.chunks_exact(DIMS).zip(scales);
+    rows.flat_map(|(row, scale)| row.iter().map(move |&value| f32::from(value) * scale)).collect()
 }
 
 /// Activations rounded for one dense layer, kept to reuse the memory.

@@ -17,7 +17,7 @@ impl ModelId {
         Self(Cow::Owned(id.into()))
     }
 
-    /// Returns the id as text, such as `static-256@1`.
+    /// Returns the id as text, such as `static-256@2`.
     pub fn as_str(&self) -> &str {
         &self.0
     }

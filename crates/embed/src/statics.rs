@@ -9,6 +9,7 @@ use crate::{
     artefact::Reader,
     kin::Kin,
     model::{Embedder, Error, ModelId},
+    packed::Packed,
     vector::{Quantised, inverse_length},
     wordpiece::Wordpiece,
 };
@@ -20,29 +21,29 @@ pub struct Static {
     dims: usize,
     weights: Box<[f32]>,
     units: Box<[f32]>,
-    rows: &'static [i8],
+    rows: Box<[i8]>,
     pub(crate) kin: Kin,
 }
 
 impl Static {
     /// The id of the built-in table.
-    pub const ID: ModelId = ModelId::from_static("static-256@1");
+    pub const ID: ModelId = ModelId::from_static("static-256@2");
 
     /// Loads the built-in table.
     pub(crate) fn builtin() -> Self {
-        let bytes = include_bytes!("../models/static-256.int8.bin");
+        let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/static-256.packed"));
         let mut reader = Reader::new(bytes, b"yore-st1");
         let (tokens, dims) = (reader.number(), reader.number());
         let weights = reader.floats(tokens);
-        let rows = reader.integers(tokens * dims);
+        let rows = Packed::read(&mut reader, tokens, dims).all();
         reader.end();
         Self {
             wordpiece: Wordpiece::builtin(),
             dims,
             weights,
             units: rows.chunks_exact(dims).map(inverse_length).collect(),
+            kin: Kin::new(Wordpiece::builtin(), &rows, dims),
             rows,
-            kin: Kin::new(Wordpiece::builtin(), rows, dims),
         }
     }
 
@@ -59,7 +60,7 @@ impl Static {
     /// Returns the vector of a text given by its tokens, of length one or zero.
     pub fn vector(&self, tokens: &[u16]) -> Vec<f32> {
         let mut sum = vec![0f32; self.dims];
-        add_rows_i8(&mut sum, self.rows, tokens, &self.weights);
+        add_rows_i8(&mut sum, &self.rows, tokens, &self.weights);
         normalise(&mut sum);
         sum
     }
@@ -68,7 +69,7 @@ impl Static {
     ///
     /// The cosine of two tokens is the dot product of their rows times both factors; it is zero
     /// for the special tokens.
-    pub fn token_unit(&self, token: u16) -> (&'static [i8], f32) {
+    pub fn token_unit(&self, token: u16) -> (&[i8], f32) {
         (self.row(token), self.units[usize::from(token)])
     }
 
@@ -83,7 +84,7 @@ impl Static {
         dot_i8(a, b) as f32 * a_unit * b_unit
     }
 
-    fn row(&self, token: u16) -> &'static [i8] {
+    fn row(&self, token: u16) -> &[i8] {
         &self.rows[usize::from(token) * self.dims..][..self.dims]
     }
 }

@@ -67,7 +67,7 @@ fn both_models_order_texts_by_meaning() {
         ("where does she live", "her home is in Lisbon", "the printer is out of ink"),
         ("music", "plays the violin in an orchestra", "the server runs Debian"),
     ];
-    let models: [&dyn Embedder; 2] = [&builtin().statics, &builtin().transformer];
+    let models: [&dyn Embedder; 2] = [&*builtin().statics, &*builtin().transformer];
     for model in models {
         for (query, near, far) in table {
             let vectors = model.embed(&[query, near, far]).unwrap();

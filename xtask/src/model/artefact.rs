@@ -13,10 +13,12 @@ use super::{
 pub(crate) fn transformer(tensors: &Tensors) -> Result<Vec<u8>> {
     let mut floats = Vec::new();
     let mut integers = Vec::new();
-    let words = Rounded::from_rows(bert::words(tensors)?, WIDTH);
+    let words = Rounded::coarsely(bert::words(tensors)?, WIDTH);
     floats.extend(words.scales);
     integers.extend(words.values);
-    floats.extend(bert::positions(tensors)?);
+    let positions = Rounded::finely(&bert::positions(tensors)?, WIDTH);
+    floats.extend(positions.scales);
+    integers.extend(positions.values);
     let norm = |floats: &mut Vec<f32>, name: &str| -> Result<()> {
         let (gain, bias) = tensors.pair(&[name.to_owned()])?;
         floats.extend(gain);
@@ -27,7 +29,7 @@ pub(crate) fn transformer(tensors: &Tensors) -> Result<Vec<u8>> {
     for index in 0..LAYERS {
         for (parts, inputs) in bert::dense_parts(index) {
             let (weights, bias) = tensors.pair(&parts)?;
-            let weights = Rounded::from_rows(&weights, inputs);
+            let weights = Rounded::finely(&weights, inputs);
             floats.extend(weights.scales);
             floats.extend(bias);
             integers.extend(weights.values);
@@ -37,12 +39,12 @@ pub(crate) fn transformer(tensors: &Tensors) -> Result<Vec<u8>> {
         }
     }
     let header = [VOCABULARY, POSITIONS, WIDTH, INNER, LAYERS, HEADS];
-    Ok(file(b"yore-tf1", &header, &floats, &integers))
+    Ok(file(b"yore-tf2", &header, &floats, &integers))
 }
 
 /// Returns the static table: a header, a scale per token, then the int8 rows.
 pub(crate) fn table(rows: &[f32]) -> Vec<u8> {
-    let rows = Rounded::from_rows(rows, DIMS);
+    let rows = Rounded::coarsely(rows, DIMS);
     file(b"yore-st1", &[VOCABULARY, DIMS], &rows.scales, &rows.values)
 }
 
@@ -59,6 +61,9 @@ fn file(magic: &[u8; 8], header: &[usize], floats: &[f32], integers: &[i8]) -> V
     bytes
 }
 
+/// How many steps the root mean square of a coarsely rounded row has.
+const COARSE: f32 = 10.0;
+
 /// Rows rounded to int8, each with the factor that turns it back.
 struct Rounded {
     scales: Vec<f32>,
@@ -66,12 +71,24 @@ struct Rounded {
 }
 
 impl Rounded {
-    fn from_rows(rows: &[f32], width: usize) -> Self {
+    /// Uses the whole range: what is multiplied layer after layer must not lose much.
+    fn finely(rows: &[f32], width: usize) -> Self {
+        Self::by(rows, width, finest)
+    }
+
+    /// Uses no more values than a vector of meaning needs; the fewer there are, the better they pack.
+    fn coarsely(rows: &[f32], width: usize) -> Self {
+        Self::by(rows, width, |row| {
+            let square = row.iter().map(|value| value * value).sum::<f32>() / row.len() as f32;
+            (square.sqrt() / COARSE).max(finest(row))
+        })
+    }
+
+    fn by(rows: &[f32], width: usize, scale: impl Fn(&[f32]) -> f32) -> Self {
         let mut scales = Vec::with_capacity(rows.len() / width);
         let mut values = Vec::with_capacity(rows.len());
         for row in rows.chunks_exact(width) {
-            let largest = row.iter().fold(0f32, |best, value| best.max(value.abs()));
-            let scale = largest / 127.0;
+            let scale = scale(row);
             scales.push(scale);
             values.extend(
                 row.iter().map(|value| if scale > 0.0 { (value / scale).round() as i8 } else { 0 }),
@@ -79,4 +96,9 @@ impl Rounded {
         }
         Self { scales, values }
     }
+}
+
+/// The smallest scale that keeps a row within int8.
+fn finest(row: &[f32]) -> f32 {
+    row.iter().fold(0f32, |best, value| best.max(value.abs())) / 127.0
 }

@@ -137,7 +137,7 @@ pub(crate) fn indexing(engine: &Engine, content: &Content) -> Indexing {
 
 /// The same for any text.
 pub(crate) fn text_indexing(engine: &Engine, text: &str) -> Indexing {
-    let statics = &engine.0.models.statics;
+    let statics = &*engine.0.models.statics;
     let mut tokens = statics.tokens(text);
     let vector = statics.embed(&tokens);
     tokens.truncate(TOKENS);
