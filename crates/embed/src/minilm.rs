@@ -3,8 +3,11 @@
 //! Each weight row and each activation row has its own scale; everything between the dense
 //! layers is f32. A text is the mean of its last hidden states, brought to length one.
 
+use std::sync::OnceLock;
+
 use yore_kernels::{
     Heads, Layer, add_layer_norm, add_rows_i8, attend, gelu, matmul_a16w8, normalise, quantise_i16,
+    tiles_from,
 };
 
 use crate::{
@@ -44,6 +47,8 @@ struct Norm {
 struct Dense {
     inputs: usize,
     weights: Box<[i8]>,
+    /// The weights as a matrix unit takes them, made when the first text comes.
+    tiles: OnceLock<Option<Box<[i8]>>>,
     scales: Box<[f32]>,
     bias: Box<[f32]>,
 }
@@ -227,12 +232,8 @@ impl Norm {
 impl Dense {
     /// Reads scales and bias; the weights come later in the file.
     fn read(reader: &mut Reader, inputs: usize, outputs: usize) -> Self {
-        Self {
-            inputs,
-            weights: Box::default(),
-            scales: reader.floats(outputs),
-            bias: reader.floats(outputs),
-        }
+        let (scales, bias) = (reader.floats(outputs), reader.floats(outputs));
+        Self { inputs, weights: Box::default(), tiles: OnceLock::new(), scales, bias }
     }
 
     fn apply(&self, input: &[f32], rounding: &mut Rounding, output: &mut [f32]) {
@@ -245,6 +246,7 @@ impl Dense {
         let layer = Layer {
             inputs: self.inputs,
             weights: &self.weights,
+            tiles: self.tiles.get_or_init(|| tiles_from(&self.weights, self.inputs)).as_deref(),
             scales: &self.scales,
             bias: &self.bias,
         };

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::{Heads, Layer, portable};
+use crate::{Heads, Layer, Shares, attention, portable};
 
 /// One version of every kernel. Calling an entry is sound only if the processor has the
 /// features it was compiled for, which [`table`] guarantees for the one it returns.
@@ -12,8 +12,12 @@ use crate::{Heads, Layer, portable};
     reason = "a kernel's type is clearest spelt out next to its name"
 )]
 pub(crate) struct Table {
+    /// Whether `matmul_a16w8` takes weights in the order of tiles.
+    pub(crate) has_tiles: bool,
     pub(crate) dot_i8: unsafe fn(&[i8], &[i8]) -> i32,
     pub(crate) scan_i8: unsafe fn(&[i8], &[i8], &mut [i32]),
+    pub(crate) pick_i8: unsafe fn(&[i8], &[i8], &[u32], &mut [i32]),
+    pub(crate) scan_signs: unsafe fn(&[Shares], &[u8], &mut [u16]),
     pub(crate) hamming: unsafe fn(&[u64], &[u64]) -> u32,
     pub(crate) scan_hamming: unsafe fn(&[u64], &[u64], &mut [u32]),
     pub(crate) add_rows_i8: unsafe fn(&mut [f32], &[i8], &[u16], &[f32]),
@@ -28,8 +32,11 @@ pub(crate) struct Table {
 }
 
 pub(crate) const PORTABLE: Table = Table {
+    has_tiles: false,
     dot_i8: portable::dot_i8,
     scan_i8: portable::scan_i8,
+    pick_i8: portable::pick_i8,
+    scan_signs: portable::scan_signs,
     hamming: portable::hamming,
     scan_hamming: portable::scan_hamming,
     add_rows_i8: portable::add_rows_i8,
@@ -40,7 +47,7 @@ pub(crate) const PORTABLE: Table = Table {
     add_layer_norm: portable::add_layer_norm,
     softmax: portable::softmax,
     gelu: portable::gelu,
-    attend: portable::attend,
+    attend: attention::attend,
 };
 
 /// Returns the fastest version this processor can run.
@@ -56,8 +63,14 @@ pub(crate) fn tables() -> Vec<Table> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
         tables.push(crate::x86::TABLE);
-        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
+        let wide = is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        if wide && is_x86_feature_detected!("avx512vnni") {
             tables.push(crate::x86::VNNI);
+            if crate::x86::tiles::are_lent() {
+                tables.push(crate::x86::TILES);
+            }
         }
     }
     tables

@@ -1,12 +1,12 @@
 //! The arithmetic under search and embedding: int8 and 1-bit scans, and the few matrix and
 //! vector operations a small transformer needs.
 //!
-//! Every function is safe, checks its lengths, and picks an AVX2 or VNNI version at run time
-//! where the processor has one. The portable version is the definition: the vector version gives
-//! the same bits for every input, floats included, because both do the same operations in
-//! the same order and none of them fuses a multiply with an add. A text therefore embeds to
-//! the same vector on every machine. On other processors the portable version is what the
-//! compiler vectorises itself.
+//! Every function is safe, checks its lengths, and picks a version for AVX2, AVX-512 or a matrix
+//! unit (AMX) at run time where the processor has it. The portable version is the definition: the
+//! vector version gives the same bits for every input, floats included, because both do the same
+//! operations in the same order and none of them fuses a multiply with an add. A text therefore
+//! embeds to the same vector on every machine. On other processors the portable version is what
+//! the compiler vectorises itself.
 //!
 //! This crate knows nothing of models, indexes or threads, and it is the only one in the
 //! workspace with `unsafe`. Start with [`dot_i8`] and its vector version in `x86.rs`;
@@ -14,9 +14,10 @@
 
 #![expect(
     unsafe_code,
-    reason = "vector loads and calls into functions compiled for a detected processor feature"
+    reason = "vector loads, calls into functions compiled for a detected feature, and a matrix unit"
 )]
 
+mod attention;
 mod dispatch;
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -33,6 +34,13 @@ pub const I16_LIMIT: i16 = 8191;
 /// Number of output columns in one panel of [`matmul_f32`].
 pub const PANEL: usize = 16;
 
+/// Rows in one block of [`scan_signs`].
+pub const SIGN_ROWS: usize = 64;
+
+/// What eight signs add to a row's sum in [`scan_signs`]: by the lower four bits of their byte,
+/// then by the upper four. Each is below 128.
+pub type Shares = [u8; 32];
+
 /// A dense layer: int8 weights, one row of `inputs` values per output, with a scale and a bias per output.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'a> {
@@ -40,11 +48,17 @@ pub struct Layer<'a> {
     pub inputs: usize,
     /// Weights, row after row.
     pub weights: &'a [i8],
+    /// The same weights in the order of [`tiles_from`], where that gave any.
+    pub tiles: Option<&'a [i8]>,
     /// The factor that turns a row's integers back into weights.
     pub scales: &'a [f32],
     /// Added to each output.
     pub bias: &'a [f32],
 }
+
+/// Inputs and outputs of which a layer must have a multiple to go through a matrix unit.
+pub(crate) const TILE_INPUTS: usize = 64;
+pub(crate) const TILE_OUTPUTS: usize = 32;
 
 /// Query, key and value rows of one text, side by side in each row of `values`.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +89,34 @@ pub fn scan_i8(query: &[i8], rows: &[i8], out: &mut [i32]) {
     assert_eq!(rows.len(), query.len() * out.len(), "scan_i8: ragged rows");
     // SAFETY: as in `dot_i8`.
     unsafe { (table().scan_i8)(query, rows, out) }
+}
+
+/// Writes the dot product of `query` with each of the rows named by `picks` into `out`.
+///
+/// # Panics
+/// If `rows` is ragged or has no such row, or if there are not as many results as picks.
+pub fn pick_i8(query: &[i8], rows: &[i8], picks: &[u32], out: &mut [i32]) {
+    let count = rows.len().checked_div(query.len()).unwrap_or(usize::MAX);
+    assert_eq!(picks.len(), out.len(), "pick_i8: lengths differ");
+    assert!(query.is_empty() || rows.len() == count * query.len(), "pick_i8: ragged rows");
+    assert!(picks.iter().all(|&row| (row as usize) < count), "pick_i8: no such row");
+    // SAFETY: as in `dot_i8`.
+    unsafe { (table().pick_i8)(query, rows, picks, out) }
+}
+
+/// Writes for each row what its signs add up to.
+///
+/// Rows lie in blocks of [`SIGN_ROWS`]: first the first byte of signs of every row in it, then the
+/// second, and so on; `shares` says for each of these bytes what it adds. Sums wrap at `u16`.
+///
+/// # Panics
+/// If the blocks are not whole, there is not one result for each row, or a share is too large.
+pub fn scan_signs(shares: &[Shares], blocks: &[u8], out: &mut [u16]) {
+    assert_eq!(blocks.len(), shares.len() * out.len(), "scan_signs: lengths differ");
+    assert_eq!(out.len() % SIGN_ROWS, 0, "scan_signs: ragged block");
+    assert!(shares.as_flattened().iter().all(|&share| share < 128), "scan_signs: large share");
+    // SAFETY: as in `dot_i8`.
+    unsafe { (table().scan_signs)(shares, blocks, out) }
 }
 
 /// Returns the number of bits in which two bit planes differ.
@@ -120,7 +162,8 @@ pub fn quantise_i16(values: &[f32], out: &mut [i16]) -> f32 {
 
 /// Applies a dense layer to rows of int16 activations, one scale per row, giving f32 rows.
 ///
-/// Sums wrap at `i32`; activations within ±[`I16_LIMIT`] cannot reach it below 2 064 inputs.
+/// Sums wrap at `i32`; activations within ±[`I16_LIMIT`] cannot reach it below 2 064 inputs. Others
+/// are for layers without tiles, for a matrix unit takes no more bits.
 ///
 /// # Panics
 /// If a length does not fit `layer` and the number of rows in `scales`.
@@ -128,10 +171,38 @@ pub fn matmul_a16w8(layer: Layer<'_>, activations: &[i16], scales: &[f32], out: 
     let outputs = layer.scales.len();
     assert_eq!(layer.bias.len(), outputs, "matmul_a16w8: bias");
     assert_eq!(layer.weights.len(), outputs * layer.inputs, "matmul_a16w8: weights");
+    assert!(
+        layer.tiles.is_none_or(|tiles| tiles.len() == layer.weights.len()),
+        "matmul_a16w8: tiles"
+    );
     assert_eq!(activations.len(), scales.len() * layer.inputs, "matmul_a16w8: activations");
     assert_eq!(out.len(), scales.len() * outputs, "matmul_a16w8: output");
     // SAFETY: as in `dot_i8`.
     unsafe { (table().matmul_a16w8)(layer, activations, scales, out) }
+}
+
+/// Puts weights, one row of `inputs` values per output, into the order that this processor's
+/// matrix unit takes them in. None where there is no such unit, or the layer does not fit it.
+pub fn tiles_from(weights: &[i8], inputs: usize) -> Option<Box<[i8]>> {
+    const QUAD: usize = 4;
+    let whole = inputs > 0 && inputs.is_multiple_of(TILE_INPUTS);
+    if !table().has_tiles || !whole || !weights.len().is_multiple_of(inputs * TILE_OUTPUTS) {
+        return None;
+    }
+    let mut tiles = Vec::with_capacity(weights.len());
+    for block in weights.chunks_exact(inputs * TILE_OUTPUTS) {
+        for at in (0..inputs).step_by(TILE_INPUTS) {
+            for half in block.chunks_exact(inputs * TILE_OUTPUTS / 2) {
+                // A line of a tile holds four inputs of each of its outputs.
+                for quad in (at..at + TILE_INPUTS).step_by(QUAD) {
+                    for row in half.chunks_exact(inputs) {
+                        tiles.extend_from_slice(&row[quad..quad + QUAD]);
+                    }
+                }
+            }
+        }
+    }
+    Some(tiles.into())
 }
 
 /// Applies a dense f32 layer to rows of activations, the weights packed by [`panels_from`].

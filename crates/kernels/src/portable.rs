@@ -4,7 +4,7 @@
 //! lanes and the loops hold no library calls, so the compiler can vectorise them without
 //! changing a bit of the result.
 
-use crate::{Heads, I16_LIMIT, Layer, PANEL};
+use crate::{I16_LIMIT, Layer, PANEL, SIGN_ROWS, Shares};
 
 const LANES: usize = 8;
 
@@ -19,6 +19,25 @@ pub(crate) fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 pub(crate) fn scan_i8(query: &[i8], rows: &[i8], out: &mut [i32]) {
     for (row, sum) in out.iter_mut().enumerate() {
         *sum = dot_i8(query, &rows[row * query.len()..][..query.len()]);
+    }
+}
+
+pub(crate) fn pick_i8(query: &[i8], rows: &[i8], picks: &[u32], out: &mut [i32]) {
+    for (&row, product) in picks.iter().zip(out) {
+        *product = dot_i8(query, &rows[row as usize * query.len()..][..query.len()]);
+    }
+}
+
+pub(crate) fn scan_signs(shares: &[Shares], blocks: &[u8], out: &mut [u16]) {
+    let (columns, _) = blocks.as_chunks::<SIGN_ROWS>();
+    for (block, sums) in out.as_chunks_mut::<SIGN_ROWS>().0.iter_mut().enumerate() {
+        sums.fill(0);
+        for (column, shares) in columns[block * shares.len()..].iter().zip(shares) {
+            for (sum, &signs) in sums.iter_mut().zip(column) {
+                let (low, high) = (usize::from(signs & 15), usize::from(signs >> 4));
+                *sum = sum.wrapping_add(u16::from(shares[low]) + u16::from(shares[16 + high]));
+            }
+        }
     }
 }
 
@@ -188,42 +207,6 @@ pub(crate) fn softmax(scores: &mut [f32]) {
 pub(crate) fn gelu(values: &mut [f32]) {
     for value in values {
         *value = 0.5 * *value * (1.0 + erf(*value * std::f32::consts::FRAC_1_SQRT_2));
-    }
-}
-
-#[inline(always)]
-pub(crate) fn attend(heads: Heads<'_>, out: &mut [f32]) {
-    let Heads { values, width, size } = heads;
-    let rows = out.len() / width;
-    let factor = 1.0 / (size as f32).sqrt();
-    let mut keys = vec![0f32; size * rows];
-    let mut scores = vec![0f32; rows];
-    for head in (0..width).step_by(size) {
-        // Keys are turned so that one query value meets all rows side by side.
-        for row in 0..rows {
-            let key = &values[row * 3 * width + width + head..][..size];
-            for (i, &value) in key.iter().enumerate() {
-                keys[i * rows + row] = value * factor;
-            }
-        }
-        for row in 0..rows {
-            let query = &values[row * 3 * width + head..][..size];
-            scores.fill(0.0);
-            for (&input, key) in query.iter().zip(keys.chunks_exact(rows)) {
-                for (score, &value) in scores.iter_mut().zip(key) {
-                    *score += input * value;
-                }
-            }
-            softmax(&mut scores);
-            let sum = &mut out[row * width + head..][..size];
-            sum.fill(0.0);
-            for (other, &weight) in scores.iter().enumerate() {
-                let value = &values[other * 3 * width + 2 * width + head..][..size];
-                for (total, &value) in sum.iter_mut().zip(value) {
-                    *total += weight * value;
-                }
-            }
-        }
     }
 }
 

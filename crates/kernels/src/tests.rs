@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
-    Heads, I16_LIMIT, Layer, PANEL,
+    Heads, I16_LIMIT, Layer, PANEL, SIGN_ROWS, Shares, TILE_INPUTS, TILE_OUTPUTS,
     dispatch::{PORTABLE, table, tables},
     panels_from,
 };
@@ -76,6 +76,53 @@ proptest! {
     }
 
     #[test]
+    fn picked_rows_give_their_own_products(
+        (width, values, picks) in (1usize..200).prop_flat_map(|width| {
+            (Just(width), vec(any::<i8>(), width * 9), vec(0u32..8, 0..40))
+        })
+    ) {
+        let (query, rows) = values.split_at(width);
+        let exact: Vec<i32> = picks
+            .iter()
+            .map(|&row| crate::dot_i8(query, &rows[row as usize * width..][..width]))
+            .collect();
+        for table in tables() {
+            let mut found = vec![0; picks.len()];
+            // SAFETY: `tables` holds what this processor can run.
+            unsafe { (table.pick_i8)(query, rows, &picks, &mut found) };
+            prop_assert_eq!(&found, &exact);
+        }
+    }
+
+    #[test]
+    fn signs_add_up_to_the_same_in_every_version(
+        (columns, blocks, seed) in (0usize..70, 0usize..4, any::<u64>())
+    ) {
+        let mut random = Random(seed | 1);
+        let shares: Vec<Shares> = (0..columns)
+            .map(|_| std::array::from_fn(|_| (random.next() % 128) as u8))
+            .collect();
+        let signs: Vec<u8> =
+            (0..columns * blocks * SIGN_ROWS).map(|_| random.next() as u8).collect();
+        for table in tables() {
+            let mut found = vec![1u16; blocks * SIGN_ROWS];
+            // SAFETY: as above.
+            unsafe { (table.scan_signs)(&shares, &signs, &mut found) };
+            for (row, &sum) in found.iter().enumerate() {
+                let (block, place) = (row / SIGN_ROWS, row % SIGN_ROWS);
+                let plain: u32 = (0..columns)
+                    .map(|column| {
+                        let byte = signs[(block * columns + column) * SIGN_ROWS + place];
+                        u32::from(shares[column][usize::from(byte % 16)])
+                            + u32::from(shares[column][16 + usize::from(byte / 16)])
+                    })
+                    .sum();
+                prop_assert_eq!(u32::from(sum), plain);
+            }
+        }
+    }
+
+    #[test]
     fn a_dense_layer_is_the_same_to_the_bit(
         (inputs, outputs, rows, seed) in (1usize..140, 1usize..11, 1usize..40, any::<u64>())
     ) {
@@ -87,7 +134,7 @@ proptest! {
         let scales: Vec<f32> = (0..outputs).map(|_| random.float()).collect();
         let bias: Vec<f32> = (0..outputs).map(|_| random.float()).collect();
         let row_scales: Vec<f32> = (0..rows).map(|_| random.float()).collect();
-        let layer = Layer { inputs, weights: &weights, scales: &scales, bias: &bias };
+        let layer = Layer { inputs, weights: &weights, tiles: None, scales: &scales, bias: &bias };
 
         let mut found = vec![0f32; rows * outputs];
         let mut expected = Vec::new();
@@ -109,6 +156,33 @@ proptest! {
                 prop_assert!(error <= 1e-6 * (exact.abs() + 1.0), "off by {error} from {exact}");
             }
         }
+    }
+
+    #[test]
+    fn a_layer_on_the_matrix_unit_is_the_same_to_the_bit(
+        (inputs, outputs, rows, seed) in (1usize..7, 1usize..4, 1usize..200, any::<u64>())
+    ) {
+        let (inputs, outputs) = (inputs * TILE_INPUTS, outputs * TILE_OUTPUTS);
+        let mut random = Random(seed | 1);
+        let weights: Vec<i8> = (0..inputs * outputs).map(|_| random.next() as i8).collect();
+        let Some(tiles) = crate::tiles_from(&weights, inputs) else {
+            println!("NOT RUN: this processor has no matrix unit");
+            return Ok(());
+        };
+        let activations: Vec<i16> = (0..inputs * rows)
+            .map(|_| (random.next() % (2 * I16_LIMIT as u64 + 1)) as i16 - I16_LIMIT)
+            .collect();
+        let mut draw = |count: usize| (0..count).map(|_| random.float()).collect::<Vec<_>>();
+        let (scales, bias, row_scales) = (draw(outputs), draw(outputs), draw(rows));
+        let plain =
+            Layer { inputs, weights: &weights, tiles: None, scales: &scales, bias: &bias };
+        let mut expected = vec![0f32; rows * outputs];
+        // SAFETY: portable code runs anywhere.
+        unsafe { (PORTABLE.matmul_a16w8)(plain, &activations, &row_scales, &mut expected) };
+        let mut found = vec![0f32; rows * outputs];
+        let tiled = Layer { tiles: Some(&tiles), ..plain };
+        crate::matmul_a16w8(tiled, &activations, &row_scales, &mut found);
+        prop_assert_eq!(bits(&expected), bits(&found));
     }
 
     #[test]
@@ -231,6 +305,18 @@ fn a_zero_vector_stays_zero() {
     let mut rounded = [1i16; 5];
     assert_eq!(crate::quantise_i16(&values, &mut rounded), 0.0);
     assert_eq!(rounded, [0; 5]);
+}
+
+#[test]
+#[should_panic(expected = "no such row")]
+fn a_row_that_is_not_there_is_refused() {
+    crate::pick_i8(&[1, 2], &[1, 2, 3, 4], &[0, 2], &mut [0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "large share")]
+fn a_share_that_would_spill_over_is_refused() {
+    crate::scan_signs(&[[128; 32]], &[0; SIGN_ROWS], &mut [0; SIGN_ROWS]);
 }
 
 #[test]

@@ -1,20 +1,25 @@
 //! The kernels for x86-64 with AVX2: intrinsics for the integer ones, and the portable float
-//! ones compiled again with wider registers. Where there is VNNI, dense layers use it.
+//! ones compiled again with wider registers. Dense layers use VNNI or a matrix unit where there is one.
 
+mod signs;
+pub(crate) mod tiles;
 mod vnni;
 
 use std::arch::x86_64::{
-    __m256i, _mm_add_epi32, _mm_cvtsi128_si32, _mm_hadd_epi32, _mm_loadu_si128, _mm256_add_epi32,
-    _mm256_castsi256_si128, _mm256_cvtepi8_epi16, _mm256_extracti128_si256, _mm256_loadu_si256,
-    _mm256_madd_epi16, _mm256_setzero_si256,
+    __m256i, _MM_HINT_T0, _mm_add_epi32, _mm_cvtsi128_si32, _mm_hadd_epi32, _mm_loadu_si128,
+    _mm_prefetch, _mm256_add_epi32, _mm256_castsi256_si128, _mm256_cvtepi8_epi16,
+    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_setzero_si256,
 };
 
-use crate::{Heads, Layer, dispatch::Table, portable};
+use crate::{Heads, Layer, attention, dispatch::Table, portable};
 
 /// The table for a processor with AVX2 and POPCNT.
 pub(crate) const TABLE: Table = Table {
+    has_tiles: false,
     dot_i8,
     scan_i8,
+    pick_i8,
+    scan_signs: signs::scan_signs,
     hamming,
     scan_hamming,
     add_rows_i8,
@@ -29,7 +34,21 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// The same for one that has AVX-512 and VNNI, too.
-pub(crate) const VNNI: Table = Table { matmul_a16w8: vnni::matmul_a16w8, ..TABLE };
+pub(crate) const VNNI: Table = Table {
+    pick_i8: vnni::pick_i8,
+    scan_signs: signs::scan_signs_wide,
+    add_rows_i8: wide::add_rows_i8,
+    quantise_i16: wide::quantise_i16,
+    matmul_a16w8: vnni::matmul_a16w8,
+    softmax: wide::softmax,
+    gelu: wide::gelu,
+    attend: wide::attend,
+    ..TABLE
+};
+
+/// The same for one that has a matrix unit, too.
+pub(crate) const TILES: Table =
+    Table { has_tiles: true, matmul_a16w8: tiles::matmul_a16w8, ..VNNI };
 
 /// Values in one 256-bit register of 16-bit lanes.
 const STEP: usize = 16;
@@ -57,6 +76,28 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 fn scan_i8(query: &[i8], rows: &[i8], out: &mut [i32]) {
     for (row, sum) in out.iter_mut().enumerate() {
         *sum = dot_i8(query, &rows[row * query.len()..][..query.len()]);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn pick_i8(query: &[i8], rows: &[i8], picks: &[u32], out: &mut [i32]) {
+    for (at, (&row, product)) in picks.iter().zip(out).enumerate() {
+        fetch(rows, query.len(), picks.get(at + AHEAD));
+        *product = dot_i8(query, &rows[row as usize * query.len()..][..query.len()]);
+    }
+}
+
+/// How many rows ahead are asked for: they lie apart, and the memory takes longer than a product.
+const AHEAD: usize = 12;
+
+/// Asks the memory for a row that will be needed soon.
+#[inline(always)]
+fn fetch(rows: &[i8], width: usize, row: Option<&u32>) {
+    const LINE: usize = 64;
+    let Some(&row) = row else { return };
+    for line in rows[row as usize * width..][..width].chunks(LINE) {
+        // SAFETY: every x86-64 has SSE, and the address is that of a slice.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr()) };
     }
 }
 
@@ -187,25 +228,40 @@ fn total(sums: __m256i) -> i32 {
     _mm_cvtsi128_si32(_mm_hadd_epi32(pairs, pairs))
 }
 
-/// Compiles portable kernels again for AVX2.
+/// Compiles portable kernels again for wider registers.
 macro_rules! widen {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
-        #[target_feature(enable = "avx2,popcnt")]
-        fn $name($($argument: $type),*) $(-> $result)? {
-            portable::$name($($argument),*)
+    ($features:literal $($from:ident::$name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
+        #[target_feature(enable = $features)]
+        pub(super) fn $name($($argument: $type),*) $(-> $result)? {
+            $from::$name($($argument),*)
         }
     )*};
 }
 
 widen! {
-    fn hamming(a: &[u64], b: &[u64]) -> u32;
-    fn scan_hamming(query: &[u64], rows: &[u64], out: &mut [u32]);
-    fn add_rows_i8(sum: &mut [f32], table: &[i8], rows: &[u16], scales: &[f32]);
-    fn quantise_i16(values: &[f32], out: &mut [i16]) -> f32;
-    fn matmul_f32(panels: &[f32], bias: &[f32], activations: &[f32], out: &mut [f32]);
-    fn dot_f32(a: &[f32], b: &[f32]) -> f32;
-    fn add_layer_norm(values: &mut [f32], added: &[f32], gain: &[f32], bias: &[f32]);
-    fn softmax(scores: &mut [f32]);
-    fn gelu(values: &mut [f32]);
-    fn attend(heads: Heads<'_>, out: &mut [f32]);
+    "avx2,popcnt"
+    portable::hamming(a: &[u64], b: &[u64]) -> u32;
+    portable::scan_hamming(query: &[u64], rows: &[u64], out: &mut [u32]);
+    portable::add_rows_i8(sum: &mut [f32], table: &[i8], rows: &[u16], scales: &[f32]);
+    portable::quantise_i16(values: &[f32], out: &mut [i16]) -> f32;
+    portable::matmul_f32(panels: &[f32], bias: &[f32], activations: &[f32], out: &mut [f32]);
+    portable::dot_f32(a: &[f32], b: &[f32]) -> f32;
+    portable::add_layer_norm(values: &mut [f32], added: &[f32], gain: &[f32], bias: &[f32]);
+    portable::softmax(scores: &mut [f32]);
+    portable::gelu(values: &mut [f32]);
+    attention::attend(heads: Heads<'_>, out: &mut [f32]);
+}
+
+/// The same with the registers of AVX-512.
+mod wide {
+    use super::{Heads, attention, portable};
+
+    widen! {
+        "avx2,popcnt,avx512f,avx512bw,avx512dq,avx512vl"
+        portable::add_rows_i8(sum: &mut [f32], table: &[i8], rows: &[u16], scales: &[f32]);
+        portable::quantise_i16(values: &[f32], out: &mut [i16]) -> f32;
+        portable::softmax(scores: &mut [f32]);
+        portable::gelu(values: &mut [f32]);
+        attention::attend(heads: Heads<'_>, out: &mut [f32]);
+    }
 }

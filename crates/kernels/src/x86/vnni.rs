@@ -5,10 +5,10 @@ use std::arch::x86_64::{
     __m128i, __m512i, _mm_add_epi32, _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi256_si128,
     _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_loadu_si256, _mm512_castsi512_si256,
     _mm512_cvtepi8_epi16, _mm512_dpwssd_epi32, _mm512_extracti64x4_epi64, _mm512_loadu_si512,
-    _mm512_setzero_si512,
+    _mm512_reduce_add_epi32, _mm512_setzero_si512,
 };
 
-use super::balanced;
+use super::{AHEAD, balanced, fetch};
 use crate::{Layer, portable};
 
 /// Values in one 512-bit register of 16-bit lanes.
@@ -40,6 +40,28 @@ pub(super) fn matmul_a16w8(layer: Layer<'_>, activations: &[i16], scales: &[f32]
             job.column(output);
         }
         first += rows;
+    }
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512vnni")]
+pub(super) fn pick_i8(query: &[i8], rows: &[i8], picks: &[u32], out: &mut [i32]) {
+    let (width, even) = (query.len(), query.len() - query.len() % STEP);
+    for (at, (&row, product)) in picks.iter().zip(out).enumerate() {
+        fetch(rows, width, picks.get(at + AHEAD));
+        let row = &rows[row as usize * width..][..width];
+        let mut sum = _mm512_setzero_si512();
+        for at in (0..even).step_by(STEP) {
+            // SAFETY: `at + STEP <= even <= width`, the length of both; loads need no alignment.
+            let (x, y) = unsafe {
+                (
+                    _mm256_loadu_si256(query.as_ptr().add(at).cast()),
+                    _mm256_loadu_si256(row.as_ptr().add(at).cast()),
+                )
+            };
+            sum = _mm512_dpwssd_epi32(sum, _mm512_cvtepi8_epi16(x), _mm512_cvtepi8_epi16(y));
+        }
+        let tail = portable::dot_i8(&query[even..], &row[even..]);
+        *product = _mm512_reduce_add_epi32(sum).wrapping_add(tail);
     }
 }
 
