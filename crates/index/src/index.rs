@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use crate::analysis;
 use crate::codec;
 use crate::dictionary::Dictionary;
 use crate::document::{ClassId, Document, DocumentError, Meta, STATIC_DIMS, Vector};
 use crate::partition::{Arrival, Partition};
+use crate::places::Places;
 use crate::postings::cap_frequency;
 
 /// The in-memory index of one corpus.
@@ -18,7 +17,7 @@ pub struct Index {
     pub(crate) sequence: u64,
     pub(crate) dictionary: Dictionary,
     pub(crate) partitions: BTreeMap<ClassId, Partition>,
-    pub(crate) places: FxHashMap<u64, (ClassId, u32)>,
+    pub(crate) places: Places,
 }
 
 impl Index {
@@ -30,7 +29,7 @@ impl Index {
             sequence: 0,
             dictionary: Dictionary::default(),
             partitions: BTreeMap::new(),
-            places: FxHashMap::default(),
+            places: Places::default(),
         }
     }
 
@@ -74,7 +73,7 @@ impl Index {
 
     /// Forgets a document, its terms, tokens and vectors; returns whether it was there.
     pub fn remove(&mut self, key: u64) -> bool {
-        let Some((class, slot)) = self.places.remove(&key) else { return false };
+        let Some((class, slot)) = self.places.remove(key) else { return false };
         let partition =
             self.partitions.get_mut(&class).expect("invariant: a placed document has a partition");
         let blob = partition.remove(slot);
@@ -114,7 +113,7 @@ impl Index {
     /// # Errors
     /// Refuses when the class is full; the document then stays where it was.
     pub fn reclass(&mut self, key: u64, class: ClassId) -> Result<bool, DocumentError> {
-        let Some(&(from, slot)) = self.places.get(&key) else { return Ok(false) };
+        let Some((from, slot)) = self.places.get(key) else { return Ok(false) };
         if from == class {
             return Ok(true);
         }
@@ -155,26 +154,26 @@ impl Index {
     /// Tells whether there is no document.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.len() == 0
     }
 
     /// Tells whether a document is there.
     #[must_use]
     pub fn contains(&self, key: u64) -> bool {
-        self.places.contains_key(&key)
+        self.places.get(key).is_some()
     }
 
     /// Returns the metadata of a document.
     #[must_use]
     pub fn meta(&self, key: u64) -> Option<&Meta> {
-        let (class, slot) = self.places.get(&key)?;
-        Some(&self.partitions.get(class)?.docs[*slot as usize].meta)
+        let (class, slot) = self.places.get(key)?;
+        Some(&self.partitions.get(&class)?.docs[slot as usize].meta)
     }
 
     /// Returns the visibility class of a document.
     #[must_use]
     pub fn class(&self, key: u64) -> Option<ClassId> {
-        self.places.get(&key).map(|(class, _)| *class)
+        self.places.get(key).map(|(class, _)| class)
     }
 
     /// Lists the visibility classes that have documents, with their counts, ascending.
@@ -210,7 +209,7 @@ impl Index {
     #[must_use]
     pub fn memory(&self) -> usize {
         self.dictionary.memory()
-            + self.places.capacity() * 8 / 7 * 17
+            + self.places.memory()
             + self.partitions.values().map(Partition::memory).sum::<usize>()
     }
 
@@ -220,18 +219,17 @@ impl Index {
         let dims = self.dense_dims;
         let slot =
             self.partitions.entry(class).or_insert_with(|| Partition::new(dims)).insert(arrival);
-        self.places.insert(key, (class, slot));
+        self.places.insert(key, class, slot);
     }
 
     /// Makes room for so many documents of a class.
     pub(crate) fn expect(&mut self, class: ClassId, documents: usize) {
         let dims = self.dense_dims;
-        self.places.reserve(documents);
         self.partitions.entry(class).or_insert_with(|| Partition::new(dims)).expect(documents);
     }
 
     fn place(&mut self, key: u64) -> Option<(&mut Partition, u32)> {
-        let &(class, slot) = self.places.get(&key)?;
+        let (class, slot) = self.places.get(key)?;
         Some((self.partitions.get_mut(&class)?, slot))
     }
 }

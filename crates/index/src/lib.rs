@@ -14,6 +14,7 @@
 //! Start at [`Index`], then `search.rs`, which walks lexical → vectors → context → signals.
 
 pub mod analysis;
+mod bits;
 mod codec;
 mod context;
 mod dictionary;
@@ -21,6 +22,7 @@ mod document;
 mod index;
 mod lexical;
 mod partition;
+mod places;
 mod postings;
 mod search;
 mod snapshot;

@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::partition::{Arrival, Doc, Partition};
 
 const MAGIC: &[u8; 8] = b"yoreidx\0";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const CHECKSUM: usize = 32;
 /// The bytes of a document besides its words.
 const LEAST: usize = 8 + 16 + STATIC_DIMS;
