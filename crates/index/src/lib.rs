@@ -25,6 +25,7 @@ mod partition;
 mod places;
 mod postings;
 mod search;
+mod signs;
 mod snapshot;
 mod soft;
 mod top;

@@ -11,7 +11,7 @@ use crate::lexical::Lexical;
 use crate::partition::Partition;
 use crate::soft::Soft;
 use crate::top::Hit;
-use crate::vectors::{Which, cosine, nearest, nearest_of};
+use crate::vectors::{Which, cosine, nearest, nearest_pending};
 
 /// What to look for and where.
 ///
@@ -175,10 +175,7 @@ fn by_vector(parts: &[&Partition], search: &Search<'_>) -> Vec<Hit> {
     if let Some(query) = search.dense {
         hits = nearest(parts, Which::Dense, query, search.depth, search.filter);
         if let Some(query) = search.statics {
-            let pending = (0u32..)
-                .zip(parts)
-                .flat_map(|(at, part)| part.pending.iter().map(move |&slot| (at, slot)));
-            hits.extend(nearest_of(parts, pending, query, search.depth, search.filter));
+            hits.extend(nearest_pending(parts, query, search.depth, search.filter));
         }
     } else if let Some(query) = search.statics {
         hits = nearest(parts, Which::Statics, query, search.depth, search.filter);

@@ -19,11 +19,21 @@ thread_local! {
 pub struct Soft {
     weights: Vec<f32>,
     mass: f32,
-    // For each token near one of the query's, its place in `near` plus one.
+    // For each token near one of the query's, the place of its last link, plus one.
     places: Vec<u16>,
-    near: Vec<u16>,
-    // By place, then by query token.
-    similarities: Vec<f32>,
+    links: Vec<Link>,
+}
+
+/// A token that is near one of the query's. Most are near one only, so what a token is near to
+/// hangs together as a chain.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    token: u16,
+    /// The query's token.
+    query: u16,
+    /// The place of the link before it, plus one.
+    before: u16,
+    similarity: f32,
 }
 
 impl Soft {
@@ -49,11 +59,10 @@ impl Soft {
             mass: weights.iter().sum(),
             weights,
             places: PLACES.take(),
-            near: Vec::new(),
-            similarities: Vec::new(),
+            links: Vec::with_capacity(queries.iter().map(|(kin, _)| kin.len()).sum()),
         };
         soft.places.resize(1 << 16, 0);
-        for (query, (kin, _)) in queries.into_iter().enumerate() {
+        for (query, (kin, _)) in (0..).zip(queries) {
             for &(token, similarity) in kin {
                 soft.note(token, query, similarity);
             }
@@ -61,34 +70,26 @@ impl Soft {
         soft
     }
 
-    fn note(&mut self, token: u16, query: usize, similarity: f32) {
-        let width = self.weights.len();
+    fn note(&mut self, token: u16, query: u16, similarity: f32) {
         let place = &mut self.places[usize::from(token)];
-        if *place == 0 {
-            let Ok(next) = u16::try_from(self.near.len() + 1) else { return };
-            *place = next;
-            self.near.push(token);
-            self.similarities.resize(self.near.len() * width, 0.0);
-        }
-        self.similarities[(usize::from(*place) - 1) * width + query] = similarity;
+        let Ok(next) = u16::try_from(self.links.len() + 1) else { return };
+        self.links.push(Link { token, query, before: *place, similarity });
+        *place = next;
     }
 
     /// Returns the weighted share of the query that a document's tokens meet, 0 to 1.
     #[must_use]
     pub fn score(&self, tokens: impl Iterator<Item = u16>) -> f32 {
-        let width = self.weights.len();
-        if width == 0 || self.mass <= 0.0 {
+        if self.weights.is_empty() || self.mass <= 0.0 {
             return 0.0;
         }
         let mut best = [0f32; WIDTH];
         for token in tokens {
-            let place = usize::from(self.places[usize::from(token)]);
-            if place == 0 {
-                continue;
-            }
-            let near = &self.similarities[(place - 1) * width..place * width];
-            for (best, &similarity) in best.iter_mut().zip(near) {
-                *best = best.max(similarity);
+            let mut place = usize::from(self.places[usize::from(token)]);
+            while let Some(link) = place.checked_sub(1).map(|at| self.links[at]) {
+                let best = &mut best[usize::from(link.query)];
+                *best = best.max(link.similarity);
+                place = usize::from(link.before);
             }
         }
         self.weights.iter().zip(best).map(|(weight, best)| weight * best).sum::<f32>() / self.mass
@@ -97,8 +98,8 @@ impl Soft {
 
 impl Drop for Soft {
     fn drop(&mut self) {
-        for &token in &self.near {
-            self.places[usize::from(token)] = 0;
+        for link in &self.links {
+            self.places[usize::from(link.token)] = 0;
         }
         PLACES.set(std::mem::take(&mut self.places));
     }

@@ -1,10 +1,11 @@
 //! Contiguous int8 rows with a sign-bit plane, and the two scans over them.
 
-use yore_kernels::{dot_i8, scan_hamming, scan_i8};
+use yore_kernels::{dot_i8, pick_i8, scan_i8};
 
 use crate::document::{Meta, Vector};
 use crate::partition::Partition;
 use crate::postings::reserve;
+use crate::signs::{Signs, Weights, limit_for, shares};
 use crate::top::{Hit, Top};
 
 /// Up to this many selected rows every row is compared exactly.
@@ -12,21 +13,20 @@ const EXACT_LIMIT: usize = 4_000;
 /// Rows rescored exactly after the sign-bit scan: at least this many …
 const RESCORE_FLOOR: usize = 2_000;
 /// … and at least this share of the selected rows.
-const RESCORE_SHARE: usize = 25;
+const RESCORE_SHARE: usize = 50;
+/// The documents without a dense vector are looked for among all when they are at least this share.
+const PENDING_SHARE: usize = 8;
 /// Rows compared in one call of a kernel.
 const BLOCK: usize = 512;
-/// Distances looked at together when picking the near ones.
-const STRIPE: usize = 32;
 
 /// Vectors of one kind in one partition; rows are dense, slots say whose they are.
 #[derive(Debug)]
 pub(crate) struct Plane {
     dims: usize,
-    words: usize,
     values: Vec<i8>,
     scales: Vec<f32>,
     // Signs around zero, not around a mean: a mean would carry other documents into the comparison.
-    bits: Vec<u64>,
+    signs: Signs,
     slots: Vec<u32>,
 }
 
@@ -34,10 +34,9 @@ impl Plane {
     pub(crate) fn new(dims: usize) -> Plane {
         Plane {
             dims,
-            words: dims.div_ceil(64),
             values: Vec::new(),
             scales: Vec::new(),
-            bits: Vec::new(),
+            signs: Signs::new(dims),
             slots: Vec::new(),
         }
     }
@@ -49,7 +48,7 @@ impl Plane {
     /// Makes room for so many rows.
     pub(crate) fn expect(&mut self, rows: usize) {
         self.values.reserve_exact(rows * self.dims);
-        self.bits.reserve_exact(rows * self.words);
+        self.signs.expect(rows);
         self.scales.reserve_exact(rows);
         self.slots.reserve_exact(rows);
     }
@@ -57,13 +56,12 @@ impl Plane {
     pub(crate) fn push(&mut self, slot: u32, vector: Vector<'_>) -> u32 {
         let row = self.slots.len();
         reserve(&mut self.values, self.dims);
-        reserve(&mut self.bits, self.words);
         reserve(&mut self.scales, 1);
         reserve(&mut self.slots, 1);
         self.values.extend_from_slice(vector.values);
         self.scales.push(vector.scale);
         self.slots.push(slot);
-        self.bits.extend(signs(vector.values));
+        self.signs.push(vector.values);
         u32::try_from(row).expect("invariant: a partition has at most 2^28 rows")
     }
 
@@ -73,8 +71,7 @@ impl Plane {
         self.values.copy_within(last * self.dims.., row * self.dims);
         self.values[last * self.dims..].fill(0);
         self.values.truncate(last * self.dims);
-        self.bits.copy_within(last * self.words.., row * self.words);
-        self.bits.truncate(last * self.words);
+        self.signs.swap_remove(row);
         self.scales.swap_remove(row);
         self.slots.swap_remove(row);
         self.slots.get(row).copied()
@@ -95,7 +92,7 @@ impl Plane {
     pub(crate) fn memory(&self) -> usize {
         self.values.capacity()
             + self.scales.capacity() * 4
-            + self.bits.capacity() * 8
+            + self.signs.memory()
             + self.slots.capacity() * 4
     }
 }
@@ -107,12 +104,14 @@ pub(crate) enum Which {
     Statics,
     /// The dense vectors of the documents that have one.
     Dense,
+    /// The static vectors of the documents that have no dense one.
+    Pending,
 }
 
 impl Which {
     fn of(self, part: &Partition) -> &Plane {
         match self {
-            Which::Statics => &part.statics,
+            Which::Statics | Which::Pending => &part.statics,
             Which::Dense => &part.dense,
         }
     }
@@ -120,12 +119,6 @@ impl Which {
 
 pub(crate) fn cosine(a: Vector<'_>, b: Vector<'_>) -> f32 {
     dot_i8(a.values, b.values) as f32 * a.scale * b.scale
-}
-
-fn signs(values: &[i8]) -> impl Iterator<Item = u64> + '_ {
-    values.chunks(64).map(|chunk| {
-        chunk.iter().enumerate().fold(0u64, |word, (at, &value)| word | u64::from(value > 0) << at)
-    })
 }
 
 /// Returns the nearest admitted documents of the selected partitions.
@@ -152,26 +145,29 @@ pub(crate) fn nearest(
         }
         return sieve.finish().0;
     }
-    by_signs(parts, which, query, depth, admit, rows)
+    by_signs(parts, which, query, depth, admit, (rows, rows))
 }
 
-/// Compares the given slots by their static vectors.
-pub(crate) fn nearest_of(
+/// Returns the nearest by static vector of the documents that have no dense one yet.
+pub(crate) fn nearest_pending(
     parts: &[&Partition],
-    slots: impl Iterator<Item = (u32, u32)>,
     query: Vector<'_>,
     depth: usize,
     admit: &dyn Fn(u64, &Meta) -> bool,
 ) -> Vec<Hit> {
-    let mut sieve = Sieve::new(parts, Which::Statics, query, depth, admit);
-    for (part, slot) in slots {
-        let home = parts[part as usize];
-        let row = home.docs[slot as usize].statics;
-        sieve.offer(
-            part as usize,
-            row as usize,
-            dot_i8(home.statics.vector(row).values, query.values),
-        );
+    let pending: usize = parts.iter().map(|part| part.pending.len()).sum();
+    let rows: usize = parts.iter().map(|part| part.statics.len()).sum();
+    // After an import nearly all wait, and the signs say which of them are worth a look. Of few,
+    // looking at each costs less than weighing all the others with them.
+    if pending > EXACT_LIMIT && pending * PENDING_SHARE >= rows {
+        return by_signs(parts, Which::Pending, query, depth, admit, (rows, pending));
+    }
+    let mut sieve = Sieve::new(parts, Which::Pending, query, depth, admit);
+    for (at, part) in parts.iter().enumerate() {
+        for &slot in &part.pending {
+            let row = part.docs[slot as usize].statics;
+            sieve.offer(at, row as usize, dot_i8(part.statics.vector(row).values, query.values));
+        }
     }
     sieve.finish().0
 }
@@ -182,46 +178,34 @@ fn by_signs(
     query: Vector<'_>,
     depth: usize,
     admit: &dyn Fn(u64, &Meta) -> bool,
-    rows: usize,
+    (rows, meant): (usize, usize),
 ) -> Vec<Hit> {
-    let wanted: Vec<u64> = signs(query.values).collect();
-    // Distances crowd around one value: four tables keep one increment from waiting for the last.
-    let mut tables = vec![[0u32; 4]; query.values.len() + 65];
-    let mut distances: Vec<u16> = Vec::with_capacity(rows);
-    let mut block = [0u32; BLOCK];
-    for part in parts {
-        let plane = which.of(part);
-        for rows in plane.bits.chunks(BLOCK * plane.words) {
-            let block = &mut block[..rows.len() / plane.words];
-            scan_hamming(&wanted, rows, block);
-            for (at, &distance) in block.iter().enumerate() {
-                tables[distance as usize][at & 3] += 1;
-            }
-            distances.extend(block.iter().map(|&distance| distance as u16));
-        }
-    }
-    let histogram: Vec<u32> = tables.iter().map(|counts| counts.iter().sum()).collect();
-    let mut goal = RESCORE_FLOOR.max(rows / RESCORE_SHARE).max(depth * 4);
+    let shares = shares(query.values);
+    let weights: Vec<Weights> =
+        parts.iter().map(|part| which.of(part).signs.weigh(&shares)).collect();
+    let wanted = RESCORE_FLOOR.max(meant / RESCORE_SHARE).max(depth * 4);
+    let mut goal = wanted * rows / meant.max(1);
     loop {
-        // Every row at the limiting distance is taken, so the cut never depends on row order.
-        let limit = limit_for(&histogram, goal);
+        // Every row of the least weight is taken, so the cut never depends on row order.
+        let limit = limit_for(&weights, goal);
         let mut sieve = Sieve::new(parts, which, query, depth, admit);
-        let mut base = 0;
-        for (at, part) in parts.iter().enumerate() {
-            let count = which.of(part).len();
-            for (stripe, near) in distances[base..base + count].chunks(STRIPE).enumerate() {
-                // Most stripes hold nothing near enough; the minimum tells without a branch per row.
-                if near.iter().fold(u16::MAX, |least, &distance| least.min(distance)) > limit {
-                    continue;
+        let mut picks = Vec::with_capacity(BLOCK);
+        let mut products = [0i32; BLOCK];
+        for (at, (part, weights)) in parts.iter().zip(&weights).enumerate() {
+            let plane = which.of(part);
+            let mut near = weights.reaching(limit);
+            loop {
+                picks.clear();
+                picks.extend(near.by_ref().take(BLOCK));
+                if picks.is_empty() {
+                    break;
                 }
-                for (row, &distance) in (stripe * STRIPE..).zip(near) {
-                    if distance <= limit {
-                        let values = which.of(part).vector(row as u32).values;
-                        sieve.offer(at, row, dot_i8(values, query.values));
-                    }
+                let products = &mut products[..picks.len()];
+                pick_i8(query.values, &plane.values, &picks, products);
+                for (row, product) in picks.iter().zip(products) {
+                    sieve.offer(at, *row as usize, *product);
                 }
             }
-            base += count;
         }
         let (hits, admitted, refused) = sieve.finish();
         // A filter that refuses much leaves too few rescored rows: widen by what it lets through.
@@ -232,17 +216,6 @@ fn by_signs(
         }
         goal = needed.max(goal * 2).min(rows);
     }
-}
-
-fn limit_for(histogram: &[u32], goal: usize) -> u16 {
-    let mut seen = 0usize;
-    for (distance, &count) in histogram.iter().enumerate() {
-        seen += count as usize;
-        if seen >= goal {
-            return distance as u16;
-        }
-    }
-    u16::MAX
 }
 
 /// Scores rows exactly and asks the filter only about those that would enter the list.
@@ -274,6 +247,9 @@ impl<'a> Sieve<'a> {
         if score >= self.top.floor() {
             let slot = plane.slots[row];
             let doc = &self.parts[part].docs[slot as usize];
+            if self.which == Which::Pending && doc.dense().is_some() {
+                return;
+            }
             if (self.admit)(doc.key, &doc.meta) {
                 self.admitted += 1;
                 self.top.push(Hit { score, part: part as u32, slot });

@@ -52,6 +52,30 @@ fn a_narrow_filter_still_finds_the_nearest_among_many_rows() {
 }
 
 #[test]
+fn very_many_without_a_dense_vector_are_found_by_their_static_one() {
+    let mut drafts: Vec<Draft> = (0..9000).map(|n| numbered(n, 1)).collect();
+    for draft in &mut drafts {
+        draft.has_dense = draft.key % 4 == 0;
+        draft.session = 0;
+        draft.text = String::new();
+    }
+    let index = corpus(&drafts);
+    assert!(index.pending().count() > 6000);
+    for narrow in [false, true] {
+        let key = 17 + 300 * 4;
+        let query = Draft { text: String::new(), ..numbered(key, 1) };
+        let filter = |key: u64, _: &Meta| !narrow || key % 300 == 17;
+        let found = search_where(&index, &CLASS, &query, true, 10, &filter).list;
+        let waiting: Vec<_> = found.iter().filter(|one| one.dense.is_none()).collect();
+        assert_eq!(waiting.len(), 10);
+        assert!(waiting.iter().all(|one| one.origin.vector && one.key % 4 != 0));
+        let best = waiting.iter().max_by(|a, b| a.statics.total_cmp(&b.statics)).unwrap();
+        assert_eq!(best.key, key);
+        assert!(best.statics > 0.999);
+    }
+}
+
+#[test]
 fn neighbours_come_along_and_point_at_each_other() {
     let mut drafts = vec![
         said(1, "completely unrelated words", 4, 0),
