@@ -204,6 +204,9 @@ function passkeys() {
   }
 }
 
+// On a phone the pages stand in a row that is longer than the screen.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 follow();
 passkeys();
 upload();

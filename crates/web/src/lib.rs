@@ -72,6 +72,8 @@ pub const SESSION: Span = Span::seconds(cookie::SESSION_SECONDS);
 pub struct Options {
     /// How long a decision of the review page can be taken back.
     pub undo: Duration,
+    /// How long a page waits for a vault to be counted that is not small.
+    pub patience: Duration,
     /// Where uploaded files lie while they are read; without it nothing is uploaded.
     pub spool: Option<PathBuf>,
     /// How large an uploaded file may be.
@@ -129,6 +131,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             undo: Duration::from_secs(8),
+            patience: Duration::from_millis(8),
             spool: None,
             upload_bytes: 4 << 30,
             copies: None,

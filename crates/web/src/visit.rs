@@ -70,9 +70,10 @@ impl Visit {
         self.desk.engine()
     }
 
-    /// What was counted over the whole vault.
-    pub(crate) async fn numbers(&self) -> yore_domain::Result<Arc<Numbers>> {
-        self.desk.book.numbers(self.engine(), &self.call).await
+    /// What was counted over the whole vault; nothing while it is being counted.
+    pub(crate) async fn numbers(&self) -> yore_domain::Result<Option<Arc<Numbers>>> {
+        let patience = self.desk.options.patience;
+        self.desk.book.numbers(self.engine(), &self.call, patience).await
     }
 
     /// The frame of a page of this part of the app.

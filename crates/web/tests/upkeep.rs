@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use yore_domain::Span;
 use yore_domain::memory::Draft;
+use yore_web::Options;
 
 use crate::support::Vault;
 
@@ -52,6 +55,30 @@ async fn health_counts_and_checks() {
     assert!(page.contains(&format!("/app/memory/{id}")), "{page}");
     let page = browser.post("/app/health", &[]).await.expect(200);
     assert!(page.contains("are sound"), "{page}");
+}
+
+#[tokio::test]
+async fn a_page_does_not_wait_until_a_large_vault_is_counted() {
+    let options = || Options { patience: Duration::ZERO, ..Options::default() };
+    let vault = Vault::with(options()).await;
+    let browser = vault.browser().await;
+    // Where there is little, it is counted first, however long that takes.
+    let page = browser.get("/app").await.expect(200);
+    assert!(page.contains("Three steps") && !page.contains("being counted"), "{page}");
+    for number in 0..201 {
+        vault.remember(Draft::text(format!("fact {number}"))).await;
+    }
+    for (path, again) in [
+        ("/app", "hx-get=\"/app\""),
+        ("/app/health", "hx-get=\"/app/health\""),
+        ("/app/conversations?view=statistics", "hx-get=\"/app/conversations?view=statistics\""),
+    ] {
+        let page = browser.get(path).await.expect(200);
+        assert!(page.contains("being counted") && page.contains(again), "{path}: {page}");
+        assert!(page.contains("hx-select=\"#numbers\"") && page.contains("id=\"numbers\""));
+    }
+    let page = browser.get("/app").await.expect(200);
+    assert!(!page.contains("Three steps") && page.contains("fact 200"), "{page}");
 }
 
 #[tokio::test]

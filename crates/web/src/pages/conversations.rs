@@ -50,6 +50,8 @@ struct Row {
 
 /// How many conversations and messages, by platform and by month.
 struct Statistics {
+    /// Whether all of it was counted yet.
+    is_counted: bool,
     counted: String,
     platforms: Markup,
     months: Markup,
@@ -153,20 +155,23 @@ fn title(conversation: &Conversation) -> String {
 }
 
 async fn statistics(visit: &Visit) -> Result<Statistics> {
-    let numbers = visit.numbers().await?;
+    let counted = visit.numbers().await?;
+    let is_counted = counted.is_some();
+    let numbers = counted.unwrap_or_default();
     let (mut platforms, mut months) = (BTreeMap::new(), BTreeMap::new());
-    let mut counted = 0;
+    let mut talks = 0;
     for tally in &numbers.tally {
         *platforms.entry(tally.platform.clone()).or_insert(0_u64) += tally.messages;
         *months.entry(tally.month.clone()).or_insert(0_u64) += tally.messages;
-        counted += tally.conversations;
+        talks += tally.conversations;
     }
     let mut platforms: Vec<(String, u64)> = platforms.into_iter().collect();
     platforms.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     platforms.truncate(16);
     let months: Vec<(String, u64)> = months.into_iter().rev().take(12).collect();
     Ok(Statistics {
-        counted: grouped(counted),
+        is_counted,
+        counted: grouped(talks),
         platforms: draw::bars(&platforms),
         months: draw::bars(&months),
     })

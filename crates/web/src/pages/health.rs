@@ -23,6 +23,8 @@ const SHOWN: usize = 8;
 #[template(path = "health.html")]
 struct HealthPage {
     shell: Shell,
+    /// Whether the sizes and concerns are known yet.
+    counted: bool,
     sizes: Vec<(&'static str, String)>,
     concerns: Vec<Concern>,
     /// Each part of the app with how long its pages took.
@@ -112,10 +114,13 @@ fn percent(share: f64) -> u8 {
 }
 
 async fn page(visit: &Visit, report: Option<Report>) -> Page {
-    let numbers = visit.numbers().await?;
+    let counted = visit.numbers().await?;
+    let is_counted = counted.is_some();
+    let numbers = counted.unwrap_or_default();
     let (census, upkeep) = (&numbers.census, &numbers.upkeep);
     Ok(shown(&HealthPage {
         shell: visit.shell("health"),
+        counted: is_counted,
         sizes: vec![
             ("memories", grouped(census.memories)),
             ("versions", grouped(census.versions)),

@@ -27,6 +27,7 @@ const SHOWN: usize = 6;
 #[template(path = "home.html")]
 struct HomePage {
     shell: Shell,
+    /// Empty while they are being counted.
     counts: Vec<(&'static str, String)>,
     is_new: bool,
     recent: Vec<Recent>,
@@ -65,21 +66,26 @@ pub(crate) async fn show(visit: Visit) -> Page {
         return Ok(Redirect::to(visit.role.home()).into_response());
     }
     let (engine, call) = (visit.engine(), &visit.call);
-    let numbers = visit.numbers().await?;
+    let counted = visit.numbers().await?;
+    let is_counted = counted.is_some();
+    let numbers = counted.unwrap_or_default();
     let (census, upkeep) = (&numbers.census, &numbers.upkeep);
     let page = PageRequest { limit: SHOWN, ..PageRequest::default() };
     let newest = engine.list(call, Filter::default(), page).await?.items;
-    let counts = vec![
+    let mut counts = vec![
         ("memories", grouped(census.memories)),
         ("versions", grouped(census.versions)),
         ("conversations", grouped(census.conversations)),
         ("messages", grouped(census.messages)),
         ("on disk", bytes(census.bytes)),
     ];
+    if !is_counted {
+        counts.clear();
+    }
     Ok(shown(&HomePage {
         shell: visit.shell("home"),
         counts,
-        is_new: census.memories == 0 && census.conversations == 0,
+        is_new: is_counted && census.memories == 0 && census.conversations == 0,
         recent: newest.iter().map(Recent::from).collect(),
         waiting: census.pending,
         contradicted: numbers.contradicted,

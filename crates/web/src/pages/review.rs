@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::Path;
 use axum::response::Response;
 use futures::StreamExt;
+use serde_json::Value;
 use yore_domain::change::What;
 use yore_domain::hold::{DiffLine, Hold, HoldReason, HoldState};
 use yore_domain::memory::Body;
@@ -14,6 +15,7 @@ use yore_http::SentEvent;
 
 use super::back;
 use crate::diff::{self, Part};
+use crate::markup::minute;
 use crate::trouble::{Page, shown};
 use crate::visit::{Posted, Shell, Visit};
 
@@ -34,6 +36,8 @@ struct Waiting {
     id: String,
     what: &'static str,
     who: String,
+    /// Whether that is the owner, who is spoken to.
+    own: bool,
     protocol: String,
     asked: Timestamp,
     why: String,
@@ -120,6 +124,7 @@ impl From<Hold> for Waiting {
         Self {
             id: hold.id.to_string(),
             what: what(&hold.mutation),
+            own: hold.agent.is_none(),
             who: hold.agent.clone().unwrap_or_else(|| "you".into()),
             protocol: hold.protocol,
             asked: hold.asked,
@@ -143,9 +148,7 @@ impl Field {
 
 impl From<DiffLine> for Field {
     fn from(line: DiffLine) -> Self {
-        let told = |value: serde_json::Value| {
-            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-        };
+        let told = |value: serde_json::Value| told(&line.field, &value);
         let (before, after) = (line.before.map(told), line.after.map(told));
         let parts = diff::words(
             before.as_deref().unwrap_or_default(),
@@ -159,6 +162,32 @@ impl From<DiffLine> for Field {
             before: before.map(|_| without(diff::Fate::Added)),
             after: after.map(|_| without(diff::Fate::Removed)),
         }
+    }
+}
+
+/// Members that hold a time.
+const TIMES: [&str; 4] = ["at", "expires", "confirmed", "until"];
+
+/// What a member says, for people.
+fn told(field: &str, value: &Value) -> String {
+    let name = field.rsplit('.').next().unwrap_or(field);
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(micros) if TIMES.contains(&name) => match micros.as_i64() {
+            Some(micros) => minute(Timestamp::from_micros(micros)),
+            None => micros.to_string(),
+        },
+        Value::Array(sources) if field == "provenance.messages" => match sources.len() {
+            0 => String::new(),
+            1 => "one message of a conversation".into(),
+            count => format!("{count} messages of conversations"),
+        },
+        Value::Array(words) if words.iter().all(Value::is_string) => {
+            words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
+        Value::Bool(true) => "yes".into(),
+        Value::Bool(false) => "no".into(),
+        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
 }
 
@@ -319,4 +348,29 @@ pub(crate) async fn events(visit: Visit) -> Page {
         });
     let response: Response = yore_http::events(told.boxed(), &visit.desk.surface.stop);
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn members_are_told_as_people_say_them() {
+        let source = json!([{ "conversation": "a", "message": "b" }]);
+        let two = json!([source[0], source[0]]);
+        for (field, value, said) in [
+            ("body.text", json!("the bees"), "the bees"),
+            ("provenance.at", json!(1_773_480_413_589_793_i64), "2026-03-14 09:26 UTC"),
+            ("provenance.messages", source, "one message of a conversation"),
+            ("provenance.messages", two, "2 messages of conversations"),
+            ("governance.labels", json!(["work", "health"]), "work, health"),
+            ("tags", json!([]), ""),
+            ("lifecycle.confidence", json!(0.8), "0.8"),
+            ("consent.public", json!(false), "no"),
+        ] {
+            assert_eq!(told(field, &value), said, "{field}");
+        }
+    }
 }
