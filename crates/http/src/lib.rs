@@ -11,6 +11,7 @@
 
 mod body;
 mod call;
+pub mod describe;
 mod events;
 pub mod multipart;
 mod outward;

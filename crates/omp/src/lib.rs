@@ -30,6 +30,7 @@ mod replace;
 mod restore;
 mod routes;
 mod running;
+pub mod schema;
 mod scope;
 mod search;
 mod spool;

@@ -6,6 +6,7 @@ mod backup;
 mod conditions;
 mod conversations;
 mod deletions;
+mod described;
 mod governed;
 mod import;
 mod memories;

@@ -22,6 +22,8 @@ use yore_http::Surface;
 use yore_omp::{Omp, Options};
 use zeroize::Zeroizing;
 
+use crate::described;
+
 /// 2027-01-15T08:00:00Z.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const LOCAL_KEY: [u8; 32] = [7; 32];
@@ -159,11 +161,14 @@ impl Vault {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().clone(), request.uri().to_string());
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes().to_vec();
         assert_ne!(status, 500, "{}", String::from_utf8_lossy(&bytes));
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        let kind = headers.get("content-type").map_or("", |kind| kind.to_str().unwrap());
+        described::given(&method, &path, status, kind, &bytes);
         Reply { status, headers, bytes, body }
     }
 
@@ -177,20 +182,24 @@ impl Vault {
         body: &Value,
     ) -> Reply {
         let mut request =
-            Request::builder().method(method).uri(path).header("host", "memory.example");
+            Request::builder().method(&method).uri(path).header("host", "memory.example");
         if !token.is_empty() {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let body = if body.is_null() {
+        let sent = if body.is_null() {
             Body::empty()
         } else {
             request = request.header("content-type", "application/json");
             Body::from(body.to_string())
         };
-        self.send(request.body(body).unwrap()).await
+        let reply = self.send(request.body(sent).unwrap()).await;
+        if (200..300).contains(&reply.status) && !body.is_null() {
+            described::taken(&method, path, body);
+        }
+        reply
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
