@@ -45,5 +45,5 @@ pub use host::{Attached, Held, Host, Idle, Near, attach, discover, proof};
 pub use interrupt::interrupted;
 pub use key::{KeySource, Obtained, local};
 pub use listen::Listeners;
-pub use tls::{authority, client_certificate, fingerprint};
+pub use tls::{authority, client_certificate, fingerprint, replaced_authorities};
 pub use yore_web as web;

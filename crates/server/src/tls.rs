@@ -130,6 +130,13 @@ pub fn authority(config: &Config) -> Result<PathBuf> {
     Ok(place.join("ca.pem"))
 }
 
+/// The fingerprints of authorities that ours replaced, the oldest first.
+pub fn replaced_authorities(config: &Config) -> Vec<String> {
+    let file = config.data.join("tls").join(issue::REPLACED);
+    let certificates = CertificateDer::pem_file_iter(file).into_iter().flatten();
+    certificates.flatten().map(|certificate| Sha256::of(certificate).to_hex()).collect()
+}
+
 /// A certificate for a client with its key, as one PEM text, signed by the server's own authority.
 pub fn client_certificate(config: &Config, name: &str) -> Result<String> {
     let authority = authority(config)?;

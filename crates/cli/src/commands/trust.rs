@@ -60,6 +60,8 @@ enum State {
 struct Store {
     name: String,
     commands: Vec<Vec<String>>,
+    /// What takes out authorities that were replaced; they may not be there.
+    before: Vec<Vec<String>>,
 }
 
 pub(crate) fn run(app: &App, args: &Args) -> Result {
@@ -71,9 +73,16 @@ pub(crate) fn run(app: &App, args: &Args) -> Result {
     }
     let authority = yore_server::authority(&config)?;
     let print = yore_server::fingerprint(&authority)?;
-    let nickname = format!("Yore local authority {}", &print[..8]);
+    let nickname = called(&print);
+    let before: Vec<String> = match args.remove {
+        true => yore_server::replaced_authorities(&config).iter().map(|it| called(it)).collect(),
+        false => Vec::new(),
+    };
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let stores = stores(Path::new("/"), home.as_deref(), &authority, &nickname, args.remove);
+    let mut stores = stores(Path::new("/"), home.as_deref(), &authority, &nickname, args.remove);
+    for store in &mut stores {
+        store.replaced(&nickname, &before);
+    }
     app.out.remark(format!("authority {}", authority.display()));
     app.out.remark(format!("SHA-256   {print}"));
     let outcomes: Vec<Outcome> =
@@ -107,10 +116,41 @@ pub(crate) fn run(app: &App, args: &Args) -> Result {
     Ok(())
 }
 
+/// What an authority is called where it is trusted.
+fn called(print: &str) -> String {
+    format!("Yore local authority {}", &print[..8])
+}
+
+/// The file of an authority in the store of a system.
+fn file_of(nickname: &str) -> String {
+    format!("{}.crt", nickname.to_lowercase().replace(' ', "-"))
+}
+
 impl Store {
+    /// Has authorities that were replaced taken out as the last one is: by the same command, with
+    /// the one's name instead of the other's.
+    fn replaced(&mut self, nickname: &str, before: &[String]) {
+        let Some(last) = self.commands.first().cloned() else { return };
+        for name in before {
+            let renamed = last.iter().map(|part| match part == nickname {
+                true => name.clone(),
+                false => part.replace(&file_of(nickname), &file_of(name)),
+            });
+            let renamed: Vec<String> = renamed.collect();
+            if renamed != last {
+                self.before.push(renamed);
+            }
+        }
+    }
+
     /// Runs the commands, up to the first that fails.
     fn change(self, dry: bool) -> Outcome {
-        let commands: Vec<String> = self.commands.iter().map(|line| quoted(line)).collect();
+        let all = self.before.iter().chain(&self.commands);
+        let commands: Vec<String> = all.map(|line| quoted(line)).collect();
+        for line in self.before.iter().filter(|_| !dry) {
+            // Most stores never knew it.
+            drop(Command::new(&line[0]).args(&line[1..]).output());
+        }
         let reason = if dry {
             None
         } else {
@@ -164,13 +204,21 @@ fn stores(
             true => line(&["security", "remove-trusted-cert", &file]),
             false => line(&["security", "add-trusted-cert", "-r", "trustRoot", &file]),
         };
-        stores.push(Store { name: "login keychain".into(), commands: vec![command] });
+        stores.push(Store {
+            name: "login keychain".into(),
+            commands: vec![command],
+            before: Vec::new(),
+        });
     } else if cfg!(windows) {
         let command = match remove {
             true => line(&["certutil", "-user", "-delstore", "Root", "Yore local authority"]),
             false => line(&["certutil", "-user", "-addstore", "Root", &file]),
         };
-        stores.push(Store { name: "certificates of the user".into(), commands: vec![command] });
+        stores.push(Store {
+            name: "certificates of the user".into(),
+            commands: vec![command],
+            before: Vec::new(),
+        });
         return stores;
     } else {
         stores.extend(system(root, &file, nickname, remove));
@@ -183,7 +231,11 @@ fn stores(
                 line(&["certutil", "-A", "-d", &database, "-n", nickname, "-t", "C,,", "-i", &file])
             }
         };
-        stores.push(Store { name: place.display().to_string(), commands: vec![command] });
+        stores.push(Store {
+            name: place.display().to_string(),
+            commands: vec![command],
+            before: Vec::new(),
+        });
     }
     stores
 }
@@ -197,8 +249,7 @@ const SYSTEMS: [(&str, &[&str]); 3] = [
 
 fn system(root: &Path, file: &str, nickname: &str, remove: bool) -> Option<Store> {
     let (place, again) = SYSTEMS.into_iter().find(|(place, _)| root.join(place).is_dir())?;
-    let name = format!("{}.crt", nickname.to_lowercase().replace(' ', "-"));
-    let target = root.join(place).join(name).display().to_string();
+    let target = root.join(place).join(file_of(nickname)).display().to_string();
     let first = match remove {
         true => line(&["rm", "-f", &target]),
         false => line(&["install", "-m", "644", file, &target]),
@@ -207,7 +258,7 @@ fn system(root: &Path, file: &str, nickname: &str, remove: bool) -> Option<Store
     if remove && again == ["update-ca-certificates"] {
         again.push("--fresh".into());
     }
-    Some(Store { name: "system".into(), commands: vec![first, again] })
+    Some(Store { name: "system".into(), commands: vec![first, again], before: Vec::new() })
 }
 
 /// The databases of Firefox and Chromium below a home.
@@ -256,7 +307,12 @@ mod tests {
         let told = |remove| -> Vec<String> {
             let authority = Path::new("/d/tls/ca.pem");
             let stores = stores(root.path(), Some(&home), authority, "Yore local 12", remove);
-            let lines = stores.iter().flat_map(|store| &store.commands);
+            let mut stores = stores;
+            for store in &mut stores {
+                let before = if remove { vec!["Yore local 07".to_owned()] } else { Vec::new() };
+                store.replaced("Yore local 12", &before);
+            }
+            let lines = stores.iter().flat_map(|store| store.before.iter().chain(&store.commands));
             let place = root.path().display().to_string();
             lines.map(|line| quoted(line).replace(&place, "")).collect()
         };
@@ -275,9 +331,12 @@ mod tests {
         assert_eq!(
             told(true),
             [
+                "rm -f /usr/local/share/ca-certificates/yore-local-07.crt",
                 "rm -f /usr/local/share/ca-certificates/yore-local-12.crt",
                 "update-ca-certificates --fresh",
+                "certutil -D -d sql:/me/.pki/nssdb -n 'Yore local 07'",
                 "certutil -D -d sql:/me/.pki/nssdb -n 'Yore local 12'",
+                "certutil -D -d sql:/me/.mozilla/firefox/a.default -n 'Yore local 07'",
                 "certutil -D -d sql:/me/.mozilla/firefox/a.default -n 'Yore local 12'",
             ]
         );

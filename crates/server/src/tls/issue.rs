@@ -15,6 +15,8 @@ use yore_domain::{Span, Timestamp};
 use crate::error::{Error, Result};
 use crate::place;
 
+/// The authorities that were replaced, as certificates without their keys.
+pub(super) const REPLACED: &str = "replaced.pem";
 const AUTHORITY_LIFE: Span = Span::days(3650);
 const LIFE: Span = Span::days(90);
 /// How long before its end a certificate is replaced.
@@ -37,6 +39,7 @@ pub(super) fn ensure(place: &Path, names: &[String], now: Timestamp) -> Result<(
             );
         }
         let (certificate, key) = authority(names, now)?;
+        remember(&ca, &place.join(REPLACED))?;
         place::write(&ca_key, key.as_bytes())?;
         place::write(&ca, certificate.as_bytes())?;
     }
@@ -48,6 +51,15 @@ pub(super) fn ensure(place: &Path, names: &[String], now: Timestamp) -> Result<(
         tracing::info!("made a certificate for the TLS listener");
     }
     Ok(())
+}
+
+/// Keeps the certificate of an authority that is replaced beside its successor: somebody may trust
+/// it still, and who takes ours out again takes out all of them.
+fn remember(ca: &Path, replaced: &Path) -> Result<()> {
+    let Ok(before) = std::fs::read(ca) else { return Ok(()) };
+    let mut all = std::fs::read(replaced).unwrap_or_default();
+    all.extend(before);
+    place::write(replaced, &all)
 }
 
 fn authority(names: &[String], now: Timestamp) -> Result<(String, String)> {
@@ -198,6 +210,11 @@ mod tests {
         let more = names(&["localhost", "127.0.0.1", "::1", "192.168.1.7", "memory.local"]);
         ensure(place.path(), &more, now.plus(Span::days(61))).unwrap();
         assert_ne!(read("server.pem"), renewed, "another name");
+        let known = read("ca.pem");
+        let far = names(&["localhost", "127.0.0.1", "::1", "far.example"]);
+        ensure(place.path(), &far, now.plus(Span::days(61))).unwrap();
+        assert_ne!(read("ca.pem"), known, "an authority for a name that ours may not sign for");
+        assert_eq!(read(REPLACED), known, "whoever trusts the one before can be told");
         assert_eq!(read("ca.pem"), ca, "that the authority may sign for");
 
         let more = names(&["localhost", "127.0.0.1", "::1", "memory.example"]);
