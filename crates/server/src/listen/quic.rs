@@ -29,6 +29,8 @@ use crate::tls::Identity;
 const REQUESTS: u32 = 128;
 /// How long the last answers may take to leave.
 const LINGER: Duration = Duration::from_millis(500);
+/// How long more of a body is waited for that was given up in the middle of a read.
+const STRAGGLERS: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 const HEAD: u64 = 32 << 10;
 /// Headers that speak of a connection, which HTTP/3 has no place for.
@@ -135,9 +137,12 @@ async fn exchange(
     }
 }
 
+type Received = RequestStream<h3_quinn::RecvStream, Bytes>;
+
 /// A body that need not be read to its end.
 struct Unread {
-    body: RequestStream<h3_quinn::RecvStream, Bytes>,
+    /// There until it is dropped.
+    body: Option<Received>,
     /// While a read is under way, the library has no stream that could be told anything.
     reading: bool,
 }
@@ -145,23 +150,31 @@ struct Unread {
 impl Drop for Unread {
     /// Says that the rest is not needed, which is no error. Of a body that has ended nobody hears.
     fn drop(&mut self) {
+        let Some(mut body) = self.body.take() else { return };
         if !self.reading {
-            self.body.stop_sending(Code::H3_NO_ERROR);
+            return body.stop_sending(Code::H3_NO_ERROR);
         }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            // What comes next gives the stream back. Where nothing comes, nobody has to be told.
+            if tokio::time::timeout(STRAGGLERS, body.recv_data()).await.is_ok() {
+                body.stop_sending(Code::H3_NO_ERROR);
+            }
+        });
     }
 }
 
 /// The body of a request as it comes in.
-fn incoming(body: RequestStream<h3_quinn::RecvStream, Bytes>) -> Body {
-    let body = Unread { body, reading: false };
-    Body::from_stream(stream::unfold(Some(body), |body| async move {
-        let mut body = body?;
-        body.reading = true;
-        let read = body.body.recv_data().await;
-        body.reading = false;
+fn incoming(body: Received) -> Body {
+    let body = Unread { body: Some(body), reading: false };
+    Body::from_stream(stream::unfold(Some(body), |unread| async move {
+        let mut unread = unread?;
+        unread.reading = true;
+        let read = unread.body.as_mut()?.recv_data().await;
+        unread.reading = false;
         let read = read.map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining())));
         match read {
-            Ok(Some(data)) => Some((Ok(data), Some(body))),
+            Ok(Some(data)) => Some((Ok(data), Some(unread))),
             Ok(None) => None,
             Err(error) => Some((Err(error), None)),
         }

@@ -168,6 +168,29 @@ async fn uamp_061_a_body_that_nobody_needs_is_stopped_without_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn uamp_061_a_body_that_is_given_up_while_more_is_awaited_is_stopped_without_an_error() {
+    let server = Server::start_with(|layers| layers.set("limits.request_seconds", 1)).await;
+    let mut client = Client::connect(&server).await;
+    let request = hyper::Request::post("https://localhost/v1/messages")
+        .header("authorization", format!("Bearer {}", server.token.expose()))
+        .header("content-type", "application/uamp+json");
+    let mut stream = client.send.send_request(request.body(()).unwrap()).await.unwrap();
+    stream.send_data(Bytes::from_static(b"{")).await.unwrap();
+    // The rest does not come in time, and what comes after that nobody reads.
+    let response = stream.recv_response().await.unwrap();
+    assert_eq!(response.status().as_u16(), 503);
+    let stopped = loop {
+        if let Err(error) = stream.send_data(Bytes::from(vec![b' '; 64 << 10])).await {
+            break error;
+        }
+    };
+    let StreamError::RemoteTerminate { code, .. } = stopped else { panic!("{stopped:?}") };
+    assert_eq!(code, Code::H3_NO_ERROR);
+    assert_eq!(client.ask("GET", "/health", &[], "").await.status, 200);
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn uamp_061_http_3_is_announced_checked_as_elsewhere_and_may_be_switched_off() {
     let server = Server::start().await;
     let port = server.note.https.unwrap().port();
