@@ -115,6 +115,15 @@ impl Thumbprint {
     }
 }
 
+/// What a caller shows beside a token; the token may be bound to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The certificate of its connection.
+    pub certificate: Option<Thumbprint>,
+    /// The key that signed a proof for this very request, by its thumbprint (RFC 7638).
+    pub key: Option<Thumbprint>,
+}
+
 /// Signed claims that describe a grant. The protocol translates, the engine verifies.
 #[derive(Clone, Debug)]
 pub struct Claims {
@@ -167,7 +176,7 @@ pub struct Published {
 /// Authorisation servers elsewhere whose tokens count here.
 pub trait Issuers: fmt::Debug + Send + Sync {
     /// Reads a token of one of them, without believing it; `None` when it is of no such server.
-    fn read(&self, token: &str, shown: Option<Thumbprint>) -> Option<Result<Claims, &'static str>>;
+    fn read(&self, token: &str, shown: Shown) -> Option<Result<Claims, &'static str>>;
 
     /// Whether a signature is by a key that a server publishes.
     fn vouch<'a>(&'a self, issuer: &'a str, proof: &'a Published) -> BoxFuture<'a, bool>;

@@ -31,8 +31,8 @@ pub use audit_copy::{Checker, CopyReport, Line, Sealed};
 pub use background::Background;
 pub use background::notify::{Answered, Notice, Post};
 pub use call::{
-    Asked, Assertion, Call, Claims, Credentials, Issuers, Proof, Published, Secret, Thumbprint,
-    VaultRef,
+    Asked, Assertion, Call, Claims, Credentials, Issuers, Proof, Published, Secret, Shown,
+    Thumbprint, VaultRef,
 };
 pub use clock::{Clock, FixedClock};
 pub use engine::{DEFAULT_OWNER, Engine, Parts, Settings};

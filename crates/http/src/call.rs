@@ -6,9 +6,9 @@ use axum::http::{HeaderMap, HeaderName};
 use yore_client::api;
 use yore_domain::{Error, Result};
 use yore_engine::dialect::{Presented, Registry};
-use yore_engine::{Call, Claims, Credentials, Secret, Thumbprint, VaultRef};
+use yore_engine::{Call, Claims, Credentials, Secret, Shown, Thumbprint, VaultRef};
 
-use crate::peer::{Peer, RequestId};
+use crate::peer::{Peer, Proven, RequestId};
 use crate::surface::Surface;
 
 /// The longest header of ours that is taken.
@@ -22,11 +22,12 @@ impl Surface {
             None => VaultRef::Default,
             Some(text) => text.parse().map_or_else(|_| VaultRef::Owner(text.into()), VaultRef::Id),
         };
-        let shown = parts.extensions.get::<Thumbprint>().copied();
-        let mut credentials = credentials(&self.registry, &parts.headers, |token| {
-            self.engine.settings().published.as_ref()?.read(token, shown)
+        let certificate = parts.extensions.get::<Thumbprint>().copied();
+        let proven = parts.extensions.get::<Proven>().copied();
+        let mut credentials = credentials(&self.registry, &parts.headers, proven, |token, key| {
+            self.engine.settings().published.as_ref()?.read(token, Shown { certificate, key })
         });
-        credentials.certificate = shown;
+        credentials.certificate = certificate;
         Ok(Call {
             credentials,
             vault,
@@ -42,9 +43,10 @@ impl Surface {
 fn credentials(
     registry: &Registry,
     headers: &HeaderMap,
-    published: impl Fn(&str) -> Option<Result<Claims, &'static str>>,
+    proven: Option<Proven>,
+    published: impl Fn(&str, Option<Thumbprint>) -> Option<Result<Claims, &'static str>>,
 ) -> Credentials {
-    let mut all = bearer(registry, headers, published);
+    let mut all = bearer(registry, headers, proven, published);
     for (name, dialect) in registry.headers() {
         let mut lines = headers.get_all(HeaderName::from_static(name)).iter();
         let Some(line) = lines.next() else { continue };
@@ -61,20 +63,34 @@ fn credentials(
 fn bearer(
     registry: &Registry,
     headers: &HeaderMap,
-    published: impl Fn(&str) -> Option<Result<Claims, &'static str>>,
+    proven: Option<Proven>,
+    published: impl Fn(&str, Option<Thumbprint>) -> Option<Result<Claims, &'static str>>,
 ) -> Credentials {
     let unreadable = |reason| Credentials { unreadable: Some(reason), ..Credentials::default() };
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Credentials::default() };
-    let token =
-        line.to_str().ok().and_then(|line| line.split_once(' ')).and_then(|(scheme, token)| {
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
-    let one = token.filter(|token| !token.is_empty() && lines.next().is_none());
-    let Some(token) = one else {
+    let said = line.to_str().ok().and_then(|line| line.split_once(' '));
+    let said = said.map(|(scheme, token)| (scheme, token.trim()));
+    let one = said.filter(|(scheme, token)| {
+        let known = ["bearer", "dpop"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        known && !token.is_empty() && lines.next().is_none()
+    });
+    let Some((scheme, token)) = one else {
         return unreadable("the authorization header is not one bearer token");
     };
-    let signed = match published(token) {
+    // Whoever comes with a token of the one kind gets nothing of the other: a bound token that is
+    // shown as a bearer's was taken from somebody.
+    let signed = if scheme.eq_ignore_ascii_case("dpop") {
+        let signed = match proven {
+            Some(Proven(Ok(key))) => published(token, Some(key)),
+            Some(Proven(Err(reason))) => Some(Err(reason)),
+            None => Some(Err("the token comes without a proof of its key")),
+        };
+        Some(signed.unwrap_or(Err("the token is not bound to a key")))
+    } else {
+        published(token, None)
+    };
+    let signed = match signed {
         Some(Ok(claims)) => Some(Presented::Claims(Box::new(claims))),
         Some(Err(reason)) => Some(Presented::Unreadable(reason)),
         None => registry.credential(token),
@@ -112,13 +128,15 @@ mod tests {
             for line in lines {
                 headers.append(AUTHORIZATION, line.parse().unwrap());
             }
-            credentials(&Registry::default(), &headers, |_| None)
+            credentials(&Registry::default(), &headers, None, |_, _| None)
         };
         assert!(read(&[]).bearer.is_none() && read(&[]).unreadable.is_none());
         for line in ["Bearer x", "bearer  x", "BEARER x "] {
             assert_eq!(read(&[line]).bearer.unwrap().expose(), "x", "{line}");
         }
-        for lines in [&["Basic x"][..], &["Bearer"], &["Bearer "], &["Bearer a", "Bearer b"]] {
+        for lines in
+            [&["Basic x"][..], &["Bearer"], &["Bearer "], &["Bearer a", "Bearer b"], &["DPoP x"]]
+        {
             assert!(read(lines).bearer.is_none() && read(lines).unreadable.is_some(), "{lines:?}");
         }
     }

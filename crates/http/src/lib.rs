@@ -22,5 +22,5 @@ pub use body::{body, input, is_json, parse};
 pub use call::header;
 pub use events::{BEAT, SentEvent, events, events_with_retry};
 pub use outward::{Outward, Reach, is_public};
-pub use peer::{Peer, RequestId, Way};
+pub use peer::{Peer, Proven, RequestId, Way};
 pub use surface::{Limits, Surface};

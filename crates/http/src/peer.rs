@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use yore_engine::Thumbprint;
+
 /// How a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -42,3 +44,8 @@ impl Peer {
 /// The id under which logs and the audit chain speak of a request.
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
+
+/// The key that signed a proof of possession for this very request (DPoP, RFC 9449), or why the
+/// proof that came counts for nothing. The server puts it into a request's extensions, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proven(pub Result<Thumbprint, &'static str>);

@@ -32,7 +32,7 @@ use crate::backup::Copy;
 use crate::config::{Config, Limits, Listen, Metrics as Audience};
 use crate::guard::{self, Guard};
 use crate::metrics::Metrics;
-use crate::{operations, reply};
+use crate::{dpop, operations, reply};
 
 /// What all requests share.
 #[derive(Clone, Debug)]
@@ -49,6 +49,7 @@ struct Inner {
     operators: Option<yore_web::Operators>,
     config: Config,
     guard: Guard,
+    proofs: dpop::Seen,
     metrics: Metrics,
     ready: AtomicBool,
     open: watch::Sender<usize>,
@@ -102,6 +103,7 @@ impl App {
             surface: Surface { engine, registry, limits, stop },
             operators,
             guard: Guard::new(&config.listen),
+            proofs: dpop::Seen::default(),
             config,
             metrics: Metrics::new(),
             ready: AtomicBool::new(false),
@@ -113,6 +115,11 @@ impl App {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.surface.engine
+    }
+
+    /// The proofs of keys that counted already.
+    pub(crate) fn proofs(&self) -> &dpop::Seen {
+        &self.0.proofs
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -262,6 +269,7 @@ pub(crate) fn router(app: App) -> Router {
             let status = StatusCode::METHOD_NOT_ALLOWED;
             reply::refused(status, "invalid", "the method is not one of this path")
         })
+        .layer(from_fn_with_state(app.clone(), dpop::look))
         .layer(from_fn_with_state(app.clone(), guard::check))
         .layer(from_fn_with_state(app.clone(), observe))
         .with_state(app)

@@ -20,6 +20,7 @@ mod claim;
 mod clock;
 pub mod config;
 mod describe;
+mod dpop;
 mod error;
 mod fetch;
 mod guard;

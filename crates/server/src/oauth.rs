@@ -20,7 +20,7 @@ use yore_domain::class::Sensitivity;
 use yore_domain::grant::{Grant, Labels, Verbs};
 use yore_domain::scope::ScopeRule;
 use yore_domain::{AgentId, Span, Timestamp};
-use yore_engine::{Claims, Issuers, Proof, Published, Thumbprint, grant_named};
+use yore_engine::{Claims, Issuers, Proof, Published, Shown, Thumbprint, grant_named};
 use yore_uamp::Fetch;
 
 /// The longest token that is read.
@@ -166,7 +166,7 @@ impl Known {
 }
 
 impl Issuers for Known {
-    fn read(&self, token: &str, shown: Option<Thumbprint>) -> Option<Result<Claims, &'static str>> {
+    fn read(&self, token: &str, shown: Shown) -> Option<Result<Claims, &'static str>> {
         if token.len() > LONGEST {
             return None;
         }
@@ -247,7 +247,7 @@ fn granted(
     issuer: &Issuer,
     claims: &Map<String, Value>,
     token: &str,
-    shown: Option<Thumbprint>,
+    shown: Shown,
     published: Published,
 ) -> Result<Claims, &'static str> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
@@ -294,16 +294,31 @@ fn granted(
     })
 }
 
-/// A token that is bound to a key is good only with that key.
-fn bound(claims: &Map<String, Value>, shown: Option<Thumbprint>) -> Result<(), &'static str> {
-    let Some(binding) = claims.get("cnf") else { return Ok(()) };
-    let wanted = binding.get("x5t#S256").and_then(Value::as_str);
-    let wanted = wanted.and_then(|text| from_base64url(text).ok());
-    let only = binding.as_object().is_some_and(|members| members.len() == 1);
-    match (wanted, shown) {
-        (Some(wanted), Some(shown)) if only && wanted == shown.0 => Ok(()),
-        (Some(_), _) if only => Err("the token is bound to another certificate"),
-        _ => Err("the token is bound in a way that is not understood"),
+/// A token that is bound to a certificate or a key is good only with that; and whoever proves a key
+/// comes with a token of that key.
+fn bound(claims: &Map<String, Value>, shown: Shown) -> Result<(), &'static str> {
+    let Some(binding) = claims.get("cnf") else {
+        return match shown.key {
+            None => Ok(()),
+            Some(_) => Err("the token is not bound to a key"),
+        };
+    };
+    let one = binding.as_object().filter(|members| members.len() == 1);
+    let one = one.and_then(|members| members.iter().next());
+    let wanted = |value: &Value| from_base64url(value.as_str().unwrap_or_default()).ok();
+    let same = |value: &Value, shown: Option<Thumbprint>| {
+        wanted(value).zip(shown).is_some_and(|(wanted, shown)| wanted == shown.0)
+    };
+    match one.map(|(name, value)| (name.as_str(), value)) {
+        Some(("x5t#S256", value)) if shown.key.is_none() => match same(value, shown.certificate) {
+            true => Ok(()),
+            false => Err("the token is bound to another certificate"),
+        },
+        Some(("jkt", value)) => match same(value, shown.key) {
+            true => Ok(()),
+            false => Err("the token is bound to a key that is not proven"),
+        },
+        Some(_) | None => Err("the token is bound in a way that is not understood"),
     }
 }
 
@@ -353,13 +368,26 @@ mod tests {
 
     #[test]
     fn a_token_bound_to_a_key_needs_that_key() {
-        let print = Thumbprint([7; 32]);
+        let shown = |certificate: Option<u8>, key: Option<u8>| {
+            let print = |byte| Thumbprint([byte; 32]);
+            Shown { certificate: certificate.map(print), key: key.map(print) }
+        };
         let bound_to = |binding: Value| json!({ "cnf": binding }).as_object().unwrap().clone();
-        let ours = bound_to(json!({ "x5t#S256": yore_canon::encode::base64url(&[7; 32]) }));
-        assert!(bound(&ours, Some(print)).is_ok());
-        assert!(bound(&ours, Some(Thumbprint([8; 32]))).is_err());
-        assert!(bound(&ours, None).is_err());
-        assert!(bound(&bound_to(json!({ "jkt": "x" })), Some(print)).is_err());
-        assert!(bound(&Map::new(), None).is_ok());
+        let seven = yore_canon::encode::base64url(&[7; 32]);
+        let certificate = bound_to(json!({ "x5t#S256": seven }));
+        assert!(bound(&certificate, shown(Some(7), None)).is_ok());
+        assert!(bound(&certificate, shown(Some(8), None)).is_err());
+        assert!(bound(&certificate, shown(None, None)).is_err());
+        assert!(bound(&certificate, shown(None, Some(7))).is_err());
+        let key = bound_to(json!({ "jkt": seven }));
+        assert!(bound(&key, shown(None, Some(7))).is_ok());
+        assert!(bound(&key, shown(Some(7), Some(7))).is_ok());
+        assert!(bound(&key, shown(Some(7), None)).is_err());
+        assert!(bound(&key, shown(None, Some(8))).is_err());
+        let both = bound_to(json!({ "jkt": seven, "x5t#S256": seven }));
+        assert!(bound(&both, shown(Some(7), Some(7))).is_err(), "of two it is not said which");
+        assert!(bound(&bound_to(json!("x")), shown(Some(7), Some(7))).is_err());
+        assert!(bound(&Map::new(), shown(None, Some(7))).is_err(), "a proof for a plain token");
+        assert!(bound(&Map::new(), shown(Some(7), None)).is_ok());
     }
 }

@@ -54,6 +54,18 @@ async fn asked(
     own: Option<&Path>,
     token: Option<&str>,
 ) -> (u16, Value) {
+    let bearer = token.map(|token| ("authorization", format!("Bearer {token}")));
+    sent(server, operation, input, own, &bearer.into_iter().collect::<Vec<_>>()).await
+}
+
+/// The same with these headers.
+async fn sent(
+    server: &Server,
+    operation: &str,
+    input: &'static str,
+    own: Option<&Path>,
+    headers: &[(&str, String)],
+) -> (u16, Value) {
     let mut config = tls(server.note.ca.as_ref().unwrap(), own);
     config.alpn_protocols = vec![b"h2".to_vec()];
     let stream = TcpStream::connect(server.note.https.unwrap()).await.unwrap();
@@ -66,8 +78,8 @@ async fn asked(
     tokio::spawn(connection);
     let mut request = hyper::Request::post(format!("https://localhost/api/v1/{operation}"))
         .header("content-type", "application/json");
-    if let Some(token) = token {
-        request = request.header("authorization", format!("Bearer {token}"));
+    for (name, value) in headers {
+        request = request.header(*name, value);
     }
     let request = request.body(Full::new(bytes::Bytes::from_static(input.as_bytes()))).unwrap();
     let answer = sender.send_request(request).await.unwrap();
@@ -132,13 +144,10 @@ fn token(key: &SigningKey, kid: &str, claims: &Value) -> String {
     format!("{message}.{}", base64url(signature.as_bytes()))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn access_tokens_of_configured_issuers_become_grants() {
+/// A server that believes one issuer, and the issuer's key.
+async fn believing() -> (Server, SigningKey) {
     let keys = tempfile::tempdir().unwrap();
-    let (key, other) = (
-        SigningKey::generate(Algorithm::P256, &[3; 32]),
-        SigningKey::generate(Algorithm::P256, &[4; 32]),
-    );
+    let key = SigningKey::generate(Algorithm::P256, &[3; 32]);
     let mut jwk = key.verifying_key().to_jwk();
     jwk["kid"] = "one".into();
     let file = keys.path().join("jwks.json");
@@ -149,13 +158,27 @@ async fn access_tokens_of_configured_issuers_become_grants() {
     }]);
     let issuers = toml::Value::try_from(&issuers).unwrap();
     let server = Server::start_with(|layers| layers.set("trust.oauth", issuers)).await;
-    // The vault of the one owner comes to be with the first call.
+    // The vault of the one owner comes to be with the first call, and the keys are read with it.
     server.client().call::<api::Whoami>(input::Nothing {}).await.unwrap();
+    let (status, _) = whoami(&server, None, Some(&token(&key, "one", &good()))).await;
+    assert_eq!(status, 200);
+    (server, key)
+}
+
+/// What an access token says that counts.
+fn good() -> Value {
     let now = yore_server::SystemClock::default().now().millis() / 1000;
-    let good = json!({
+    json!({
         "iss": "https://id.example/realm", "sub": "u-17", "aud": ["https://memory.example"],
         "client_id": "scheduler", "scope": "openid memory:read", "exp": now + 600, "iat": now,
-    });
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_tokens_of_configured_issuers_become_grants() {
+    let (server, key) = believing().await;
+    let other = SigningKey::generate(Algorithm::P256, &[4; 32]);
+    let (now, good) = (good()["iat"].as_i64().unwrap(), good());
     let ask = async |claims: &Value, kid: &str, key: &SigningKey| {
         whoami(&server, None, Some(&token(key, kid, claims))).await
     };
@@ -189,6 +212,55 @@ async fn access_tokens_of_configured_issuers_become_grants() {
     assert_eq!(status, 200, "{answer}");
     let (status, answer) = recall("openid").await;
     assert_eq!(status, 403, "{answer}");
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uamp_070_a_token_bound_to_a_key_needs_a_proof_of_it_with_each_request() {
+    let (server, issuer) = believing().await;
+    let own = SigningKey::generate(Algorithm::Ed25519, &[5; 32]);
+    let thief = SigningKey::generate(Algorithm::Ed25519, &[6; 32]);
+    let mut claims = good();
+    let print = base64url(own.verifying_key().thumbprint().as_bytes());
+    claims["cnf"] = json!({ "jkt": print });
+    let bound = token(&issuer, "one", &claims);
+    let free = token(&issuer, "one", &good());
+    let proof = |key: &SigningKey, token: &str, id: &str| {
+        let head =
+            json!({ "alg": "EdDSA", "typ": "dpop+jwt", "jwk": key.verifying_key().to_jwk() });
+        let hash = yore_canon::hash::Sha256::of(token);
+        let said = json!({
+            "jti": id, "htm": "POST", "htu": "https://localhost/api/v1/whoami",
+            "iat": claims["iat"], "ath": base64url(hash.as_bytes()),
+        });
+        let part = |value: &Value| base64url(value.to_string().as_bytes());
+        let message = format!("{}.{}", part(&head), part(&said));
+        format!("{message}.{}", base64url(key.sign(message.as_bytes()).as_bytes()))
+    };
+    let ask = async |scheme: &str, token: &str, proof: Option<String>| {
+        let mut headers = vec![("authorization", format!("{scheme} {token}"))];
+        headers.extend(proof.map(|proof| ("dpop", proof)));
+        sent(&server, "whoami", "{}", None, &headers).await
+    };
+    let first = proof(&own, &bound, "1");
+    let (status, who) = ask("DPoP", &bound, Some(first.clone())).await;
+    assert_eq!((status, &who["agent"]), (200, &json!("scheduler")), "{who}");
+    for (what, scheme, token, proof) in [
+        ("the same proof again", "DPoP", &bound, Some(first)),
+        ("no proof", "DPoP", &bound, None),
+        ("as a bearer's", "Bearer", &bound, Some(proof(&own, &bound, "2"))),
+        ("another's key", "DPoP", &bound, Some(proof(&thief, &bound, "3"))),
+        ("a proof for another token", "DPoP", &bound, Some(proof(&own, &free, "4"))),
+        ("a token that is bound to nothing", "DPoP", &free, Some(proof(&own, &free, "5"))),
+    ] {
+        let (status, answer) = ask(scheme, token, proof).await;
+        assert_eq!(status, 401, "{what}: {answer}");
+    }
+    // A token of the vault's own is nobody else's to bind.
+    let owner = server.token.expose().to_owned();
+    let (status, _) = ask("DPoP", &owner, Some(proof(&own, &owner, "6"))).await;
+    assert_eq!(status, 401);
+    assert_eq!(ask("Bearer", &free, None).await.0, 200);
     server.end().await;
 }
 
