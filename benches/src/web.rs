@@ -26,6 +26,8 @@ use crate::report::{self, Report};
 use crate::world::World;
 
 const SEED: u64 = 20_261_115;
+/// What says that a vault that was left is whole.
+const FILLED: &str = "filled";
 /// Messages of one conversation, and conversations that are taken in at once.
 const MESSAGES: usize = 100;
 const BATCH: usize = 20;
@@ -53,6 +55,9 @@ pub(crate) struct Arguments {
     /// Memories; there are ten times as many messages.
     #[arg(long, value_delimiter = ',', default_values_t = [100_000])]
     sizes: Vec<usize>,
+    /// Leave the vault there, and use the one that is: filling it takes longer than all the rest.
+    #[arg(long)]
+    keep: bool,
 }
 
 /// Runs the command.
@@ -65,12 +70,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     report.figure("run", json!({ "core": core, "quick": arguments.quick, "seed": SEED }));
     for size in sizes {
         let data = arguments.work.join(format!("web-{size}"));
-        if data.exists() {
+        let filled = arguments.keep && data.join(FILLED).exists();
+        if data.exists() && !filled {
             std::fs::remove_dir_all(&data)?;
         }
         std::fs::create_dir_all(&data)?;
-        let done = runtime.block_on(measure(&data, size, repeats, &mut report));
-        std::fs::remove_dir_all(&data)?;
+        let done = runtime.block_on(measure(&data, (size, filled), repeats, &mut report));
+        if arguments.keep {
+            std::fs::write(data.join(FILLED), "")?;
+        } else {
+            std::fs::remove_dir_all(&data)?;
+        }
         done?;
     }
     print!("{}", report.table());
@@ -82,15 +92,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 async fn measure(
     data: &std::path::Path,
-    size: usize,
+    (size, filled): (usize, bool),
     repeats: usize,
     report: &mut Report,
 ) -> Result<()> {
     let world = World::open(data).await?;
     let corpus = Corpus::new(SEED);
     let filling = start();
-    world.load(&corpus, 0..size).await?;
-    talk(&world, &corpus, size * 10).await?;
+    if !filled {
+        world.load(&corpus, 0..size).await?;
+        talk(&world, &corpus, size * 10).await?;
+    }
     let took = filling();
     // What is measured is what is there, not what was asked for.
     let held = world.engine.census(&world.owner).await?;
