@@ -17,6 +17,7 @@
 mod audit;
 mod books;
 mod commit;
+pub mod doctor;
 mod error;
 mod keeper;
 mod listen;

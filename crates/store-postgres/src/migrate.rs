@@ -61,7 +61,7 @@ const VAULTS: Step = Step {
 };
 
 /// How many tables a parted table is spread over.
-const PARTS: usize = 16;
+pub(crate) const PARTS: usize = 16;
 /// The lock under which tables are made: PostgreSQL does not take two makers of one thing well.
 const LOCK: i64 = 0x796f_7265_7067;
 /// Whose rows a transaction may touch, as it said itself; nobody's when it said nothing.
@@ -89,7 +89,7 @@ pub(crate) fn tables_of_vaults() -> impl Iterator<Item = &'static str> {
 
 /// Makes what is missing. `role` is whom the server acts as.
 pub(crate) async fn migrate(client: &mut Client, role: &str) -> Result<()> {
-    let known = i32::try_from(STEPS.len()).expect("invariant: steps are few");
+    let known = known();
     let found = reached(client).await?;
     if found > known {
         return Err(Error::Newer { found, known });
@@ -125,8 +125,18 @@ pub(crate) async fn migrate(client: &mut Client, role: &str) -> Result<()> {
     Ok(())
 }
 
+/// How far the tables can be.
+pub(crate) fn known() -> i32 {
+    i32::try_from(STEPS.len()).expect("invariant: steps are few")
+}
+
+/// The tables that are spread by vault.
+pub(crate) fn parted() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().flat_map(|step| step.parted).copied()
+}
+
 /// How far the tables are.
-async fn reached(client: &Client) -> Result<i32> {
+pub(crate) async fn reached(client: &Client) -> Result<i32> {
     let there = client.query_one("SELECT to_regclass('yore.migration') IS NOT NULL", &[]).await?;
     if !there.get::<_, bool>(0) {
         return Ok(0);
@@ -137,8 +147,12 @@ async fn reached(client: &Client) -> Result<i32> {
 async fn make_role(tx: &tokio_postgres::Transaction<'_>, role: &str) -> Result<()> {
     let there = tx.query_opt("SELECT 1 FROM pg_roles WHERE rolname = $1", &[&role]).await?;
     if there.is_none() {
+        // Roles belong to all databases of a server: another one may be made meanwhile.
         tx.batch_execute(&format!(
-            "CREATE ROLE {role} NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE"
+            "DO $$ BEGIN
+                 CREATE ROLE {role} NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+             END $$"
         ))
         .await?;
     }

@@ -31,7 +31,7 @@ use crate::vault::{Place, SEED, Setting, Vault};
 /// How many commits that nobody waits for may be under way at once.
 const RELAXED: usize = 256;
 /// How many connections answer what is asked in passing.
-const LOOKUPS: usize = 4;
+pub(crate) const LOOKUPS: usize = 4;
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ impl Options {
         }
     }
 
-    fn setup(&self) -> Result<Setup> {
+    pub(crate) fn setup(&self) -> Result<Setup> {
         let (config, connector) = tls::read(&self.url)?;
         let mut letters = self.role.chars();
         let begins = letters.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_');

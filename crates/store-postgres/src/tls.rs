@@ -47,7 +47,7 @@ pub(crate) fn read(address: &str) -> Result<(Config, Connector)> {
 }
 
 /// Whether every host is this machine.
-fn is_near(config: &Config) -> bool {
+pub(crate) fn is_near(config: &Config) -> bool {
     config.get_hosts().iter().all(|host| match host {
         Host::Tcp(name) => {
             name == "localhost"

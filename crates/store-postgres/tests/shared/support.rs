@@ -26,7 +26,18 @@ pub(crate) async fn indexed_database() -> Option<String> {
     INDEXED.get_or_init(|| make_database(set)).await.clone()
 }
 
+/// A database of its own in which nothing was made yet.
+pub(crate) async fn empty_database() -> Option<String> {
+    new_database("").await
+}
+
 async fn make_database(set: &str) -> Option<String> {
+    let address = new_database(set).await?;
+    PostgresStore::open(options(&address)).await.unwrap();
+    Some(address)
+}
+
+async fn new_database(set: &str) -> Option<String> {
     let Ok(server) = std::env::var("YORE_TEST_POSTGRES") else {
         println!("NOT RUN: YORE_TEST_POSTGRES names no PostgreSQL with pgvector");
         return None;
@@ -39,9 +50,7 @@ async fn make_database(set: &str) -> Option<String> {
         client.batch_execute(&format!("ALTER DATABASE {name} {set}")).await.unwrap();
     }
     let (place, _) = server.rsplit_once('/').unwrap();
-    let address = format!("{place}/{name}");
-    PostgresStore::open(options(&address)).await.unwrap();
-    Some(address)
+    Some(format!("{place}/{name}"))
 }
 
 /// A connection with all the power the address gives.
