@@ -411,6 +411,16 @@ impl Vaults {
     }
 }
 
+/// Examines the database of the configuration; nothing is found where there is none.
+pub async fn examine_database(config: &Config) -> Vec<yore_store_postgres::doctor::Finding> {
+    let Some(address) = &config.database else { return Vec::new() };
+    // No vault is opened, so the key does not matter.
+    let master = MasterKey::text(String::new());
+    let options = yore_store_postgres::Options::new(address.expose(), master);
+    let clock = SystemClock::default();
+    Box::pin(yore_store_postgres::doctor::examine(&options, || clock.now())).await
+}
+
 /// Runs work that may wait for the disk away from the async threads.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,

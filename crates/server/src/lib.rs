@@ -42,7 +42,7 @@ pub use claim::Note;
 pub use clock::SystemClock;
 pub use config::{Config, Layers};
 pub use error::{Error, Result};
-pub use host::{Attached, Held, Host, Idle, Near, attach, discover, proof};
+pub use host::{Attached, Held, Host, Idle, Near, attach, discover, examine_database, proof};
 pub use interrupt::interrupted;
 pub use key::{KeySource, Obtained, local};
 pub use listen::Listeners;

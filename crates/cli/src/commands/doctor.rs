@@ -8,7 +8,8 @@ use yore_client::api;
 use yore_client::input::{self, Nothing};
 use yore_domain::query::{Corpus, Cutoff, Effort, Filter, Recall};
 use yore_server::backup::{Every, deliveries};
-use yore_server::{Config, Note, place};
+use yore_server::{Config, Note, examine_database, place};
+use yore_store_postgres::doctor::{Finding, Verdict};
 
 use crate::app::{App, Session};
 use crate::failure::{Exit, Failure, Result};
@@ -24,8 +25,10 @@ Examples:
   yore doctor --repair
   yore doctor --json | jq '.checks[] | select(.state != \"ok\")'
 
---repair rebuilds what is derived, such as the indexes. It never touches what you stored. The
-command ends with 0 when nothing is wrong, with 8 when data or key is damaged.")]
+--repair rebuilds what is derived, such as the indexes. It never touches what you stored. Where vaults
+lie in a database, that is examined, too: how it is reached, the walls between vaults, replication,
+connections, indexes. The command ends with 0 when nothing is wrong, with 7 when the database cannot
+be reached, with 8 when data, key or walls are damaged.")]
 pub(crate) struct Args {
     /// Mend what can be mended
     #[arg(long)]
@@ -87,6 +90,9 @@ pub(crate) async fn run(app: &App, args: Args) -> Result {
         }
     }
     bar.inc(4);
+    if app.is_local() && findings.worst.is_none() {
+        database(&mut findings, app).await?;
+    }
     if findings.worst.is_none() {
         match app.session().await {
             Ok(mut session) => {
@@ -147,6 +153,24 @@ fn copies(findings: &mut Findings, config: &Config) {
     } else {
         findings.warn("copies", failing.join("; "), "a running server tries again by itself");
     }
+}
+
+/// How the database is, when the vaults are in one.
+async fn database(findings: &mut Findings, app: &App) -> Result {
+    let config = app.config()?;
+    for found in examine_database(&config).await {
+        let Finding { what, verdict, found, advice } = found;
+        match (verdict, advice) {
+            (Verdict::Fine, _) => findings.ok(what, found),
+            (Verdict::Doubtful, advice) => findings.warn(what, found, advice.unwrap_or_default()),
+            (Verdict::Wrong, advice) => {
+                let exit = if what == "database" { Exit::Unreachable } else { Exit::Damaged };
+                let failure = Failure::new(exit, found);
+                findings.fail(what, failure.hint(advice.unwrap_or_default()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What can be seen without opening the vault.

@@ -64,6 +64,19 @@ fn two_servers_serve_one_database_and_keep_nothing_themselves() {
     let listed = run(&one, &["list", "--all"]);
     assert!(listed.out.contains("peanuts") && listed.out.contains("Porto"), "{listed:?}");
 
+    let well = run(&one, &["doctor", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&well.out).unwrap();
+    let state = |what: &str| {
+        let checks = told["checks"].as_array().unwrap();
+        checks.iter().find(|one| one["what"] == what).map(|one| one["state"].clone())
+    };
+    for what in ["database", "role", "walls between vaults", "partitions", "timeouts"] {
+        assert_eq!(state(what), Some("ok".into()), "{what}: {well:?}");
+    }
+    let nowhere = "postgres://yore@127.0.0.1:1/yore";
+    let gone = ended(with(&Home::new(), nowhere, KEY, &["doctor"]).output().unwrap());
+    assert!(gone.code == 7 && gone.out.contains("database"), "{gone:?}");
+
     let stranger = "08".repeat(32);
     let wrong = ended(with(&Home::new(), &address, &stranger, &["list"]).output().unwrap());
     check(&wrong, 8, &["wrong key"]);
