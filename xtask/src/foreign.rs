@@ -16,7 +16,7 @@ use anyhow::Result;
 use crate::results::{Outcome, Results};
 
 pub(crate) use serving::Serving;
-pub(crate) use tools::Python;
+pub(crate) use tools::{Node, Python};
 
 /// The name under which these checks stand among the results.
 const BINARY: &str = "foreign";

@@ -1,8 +1,7 @@
 //! The one door for people and CI: `cargo xtask <command>`.
 //!
 //! `test` runs everything CI runs, `tidy` checks the house rules, `conformance` says which
-//! requirement of which protocol is proven by which test, `bench` measures, `probe` tries to
-//! see around grants, `openapi` describes the native API, `model` rebuilds the embedding models,
+//! requirement of which protocol is proven by which test, `bench` measures, `probe` tries to see around grants, `openapi` describes the native API, `model` rebuilds the embedding models,
 //! `fuzz` tries the parsers, `supply`, `sbom` and `deb` belong to a release. Nothing here is part of
 //! the shipped binary.
 //!
@@ -16,8 +15,10 @@ mod backends;
 mod bench;
 mod conformance;
 mod deb;
+mod figures;
 mod foreign;
 mod fuzz;
+mod machine;
 mod model;
 mod openapi;
 mod postgres;

@@ -8,6 +8,7 @@ use std::fs;
 
 use anyhow::{Result, bail};
 
+use crate::figures;
 use crate::workspace::{self, Package, root};
 
 mod code;
@@ -72,6 +73,7 @@ fn check(packages: &[Package], files: &BTreeMap<String, String>) -> Findings {
     manifest::check(packages, files, &mut findings);
     pages::check(files, &mut findings);
     proofs::check(files, &mut findings);
+    findings.faults.extend(figures::untrue(files));
     for (path, text) in files {
         words::check(path, text, &mut findings);
         if path.ends_with(".rs") && !path.contains(SPECIMENS) {

