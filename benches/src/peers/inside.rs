@@ -11,7 +11,7 @@ use serde_json::json;
 use yore_domain::memory::Draft;
 use yore_domain::mutation::{Depth, Mutation};
 use yore_domain::query::{Corpus, Cutoff, Effort, Filter, Recall};
-use yore_domain::scope::Scope;
+use yore_domain::scope::{Scope, ScopeRule};
 use yore_engine::{Found, Wish};
 
 use super::scene::{Scene, user};
@@ -39,7 +39,7 @@ struct Inside {
 /// A memory of the scene.
 pub(crate) fn draft(scene: &Scene, number: usize, users: usize) -> Draft {
     let mut draft = Draft::text(scene.memory(number));
-    draft.content.tags = vec![user(number, users)];
+    draft.content.scope.user = Some(user(number, users));
     draft
 }
 
@@ -48,7 +48,10 @@ pub(crate) fn question(scene: &Scene, number: usize, users: usize, effort: Effor
     Recall {
         query: scene.question(number),
         corpus: Corpus::Memories,
-        filter: Filter { tags: vec![user(number, users)], ..Filter::default() },
+        filter: Filter {
+            scope: ScopeRule { user: Some(user(number, users)), ..ScopeRule::default() },
+            ..Filter::default()
+        },
         near: Scope::default(),
         limit: LIMIT,
         effort,
@@ -74,7 +77,7 @@ impl Inside {
         let wanted = user(number, self.users);
         let found = self.world.engine.recall(&self.world.owner, recall).await?.results;
         let foreign = |found: &Found| match found {
-            Found::Memory { version, .. } => !version.content.tags.contains(&wanted),
+            Found::Memory { version, .. } => version.content.scope.user.as_ref() != Some(&wanted),
             Found::Message { .. } => true,
         };
         let wrong = found.iter().filter(|hit| foreign(&hit.found)).count();
@@ -133,6 +136,8 @@ pub(crate) async fn cells(scene: &Path, store: &Path, wanted: &Wanted) -> Result
         let error = format!("filled {added} of {base} memories in {time} s, then stopped");
         return tell(&json!({ "error": error }));
     }
+    // What filling left to do is no part of an add.
+    inside.world.engine.settle().await?;
     let (first, second) = (base..base + wanted.sample, base + wanted.sample..wanted.size);
     for (clients, numbers) in [(1, first), (wanted.clients, second)] {
         let last = numbers.end;

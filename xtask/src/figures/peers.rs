@@ -325,7 +325,7 @@ pub(super) fn pictures(document: &Value) -> Vec<(&'static str, String)> {
 const METHOD: &str = "\
 Each system runs alone in a process of its own, one after the other, on the same texts (12 to 35 generated words), the same \
 vectors and the same questions. Ten users own a tenth of the memories each; a search wants the ten best of one user's (mem0 \
-`user_id`, Chroma `where`, LanceDB a prefilter, memorywire `agent_id`, Yore a tag). A store is filled in the way its \
+`user_id`, Chroma `where`, LanceDB a prefilter, memorywire `agent_id`, Yore the user of a memory's scope). A store is filled in the way its \
 documentation advises, then memories are added and questions asked one by one, by one client and by eight (threads of one \
 process, tasks in memorywire and Yore, requests in flight for server-memory, connections for Yore's server).
 
