@@ -40,7 +40,9 @@ pub(super) fn origin(name: &str, document: &Value) -> String {
     let told = |key: &str| match &machine[key] {
         Value::String(text) => text.clone(),
         Value::Null => "unknown".to_owned(),
-        other => other.to_string(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other.to_string()
+        }
     };
     let commit = document["commit"].as_str().unwrap_or("unknown");
     let commit = match commit.split_once('-') {
@@ -99,7 +101,11 @@ fn write_figure(text: &mut String, name: &str, figure: &Value) {
             text.push_str(&heading);
             text.push_str(&table(rows));
         }
-        other => {
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)) => {
             let _ = write!(text, "{heading}{}\n\n", shown(other)); // a String takes everything
         }
     }
@@ -133,7 +139,7 @@ fn shown(value: &Value) -> String {
             each.collect::<Vec<_>>().join(", ")
         }
         Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join("; "),
-        other => other.to_string(),
+        other @ (Value::Bool(_) | Value::Number(_)) => other.to_string(),
     }
 }
 

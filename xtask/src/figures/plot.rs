@@ -25,9 +25,9 @@ pub(super) fn bars(title: &str, unit: &str, rows: &[(String, Option<f64>)]) -> S
             Some(value) => {
                 let (end, colour) = (place(*value), COLOURS[number % COLOURS.len()]);
                 let width = (end - LABELS).max(1.0);
-                let _ = write!(
+                let _ = writeln!(
                     svg,
-                    "<rect x=\"{LABELS}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"18\" fill=\"{colour}\"/>\n"
+                    "<rect x=\"{LABELS}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"18\" fill=\"{colour}\"/>"
                 ); // a String takes everything
                 text(&mut svg, end + 6.0, y + 13.0, "start", &super::page::number(*value));
             }
@@ -56,9 +56,9 @@ pub(super) fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
     let mut power = low;
     while power <= high {
         let y = up(10f64.powf(power));
-        let _ = write!(
+        let _ = writeln!(
             svg,
-            "<line x1=\"60\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>\n",
+            "<line x1=\"60\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>",
             60.0 + wide
         ); // a String takes everything
         text(&mut svg, 54.0, y + 4.0, "end", &tick(power));
@@ -68,20 +68,20 @@ pub(super) fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
         let colour = COLOURS[number % COLOURS.len()];
         let each = points.iter().map(|(x, y)| format!("{:.1},{:.1}", across(*x), up(*y)));
         let path = each.collect::<Vec<_>>().join(" ");
-        let _ = write!(
+        let _ = writeln!(
             svg,
-            "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n"
+            "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
         ); // the same
         for (x, y) in points {
             let (x, y) = (across(*x), up(*y));
             let _ =
-                write!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{colour}\"/>\n");
+                writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{colour}\"/>");
         }
         let y = 56.0 + 22.0 * number as f64;
         let x = WIDTH - LABELS + 30.0;
-        let _ = write!(
+        let _ = writeln!(
             svg,
-            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\n",
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>",
             y - 10.0
         ); // the same
         text(&mut svg, x + 18.0, y, "start", label);
@@ -118,9 +118,9 @@ fn grid(svg: &mut String, low: f64, high: f64, bottom: f64, place: &dyn Fn(f64) 
     let mut power = low;
     while power <= high {
         let x = place(10f64.powf(power));
-        let _ = write!(
+        let _ = writeln!(
             svg,
-            "<line x1=\"{x:.1}\" y1=\"38\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"#dddddd\"/>\n"
+            "<line x1=\"{x:.1}\" y1=\"38\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"#dddddd\"/>"
         ); // a String takes everything
         text(svg, x, bottom + 14.0, "middle", &tick(power));
         power += 1.0;
@@ -135,9 +135,9 @@ fn tick(power: f64) -> String {
 
 fn text(svg: &mut String, x: f64, y: f64, anchor: &str, said: &str) {
     let said = escaped(said);
-    let _ = write!(
+    let _ = writeln!(
         svg,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"#222222\">{said}</text>\n"
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"#222222\">{said}</text>"
     ); // a String takes everything
 }
 
