@@ -188,7 +188,8 @@ mod tests {
         assert_eq!((&found["acknowledged"], &found["kept"]), (&json!(950), &json!(940)));
         let other = row("other", 1000, 8, &lines, None);
         assert_eq!(other["cells"]["search_1"]["cpu_ms"], 1.0);
-        assert_eq!(other["cells"]["add_1"]["error"], "not reached");
+        assert_eq!(other["cells"]["add_1"]["cpu_ms"], 2.0, "what names no row is of all of them");
+        assert_eq!(other["cells"]["search_8"]["error"], "not reached");
     }
 
     #[test]
