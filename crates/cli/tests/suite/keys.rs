@@ -16,7 +16,7 @@ fn typed(home: &Home, args: &str, lines: &str) -> Option<Ended> {
     let mut stdin = child.stdin.take().unwrap();
     // What is typed before the question is asked would be shown or dropped.
     for line in lines.split_inclusive('\n') {
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(std::time::Duration::from_secs(2));
         stdin.write_all(line.as_bytes()).unwrap();
     }
     let done = ended(child.wait_with_output().unwrap());

@@ -220,12 +220,12 @@ mod tests {
         ensure(place.path(), &few, now.plus(Span::days(61))).unwrap();
         assert_eq!(read("ca.pem"), wider, "fewer names need no other");
 
-        ensure(place.path(), &more, now.plus(Span::days(3640))).unwrap();
+        ensure(place.path(), &more, now.plus(Span::days(3700))).unwrap();
         assert_ne!(read("ca.pem"), wider, "the authority itself nears its end");
         assert_eq!(read(REPLACED), ca + &wider, "and all before it");
 
         std::fs::write(place.path().join("server.pem"), "rubbish").unwrap();
-        ensure(place.path(), &more, now.plus(Span::days(3640))).unwrap();
+        ensure(place.path(), &more, now.plus(Span::days(3700))).unwrap();
         assert!(read("server.pem").contains("BEGIN CERTIFICATE"), "a damaged one is replaced");
     }
 
