@@ -21,12 +21,12 @@ pub(crate) use tools::{Node, Python};
 /// The name under which these checks stand among the results.
 const BINARY: &str = "foreign";
 
-/// Runs every foreign check and returns how each ended.
-pub(crate) fn run() -> Result<Results> {
+/// Runs every foreign check, with large counts if asked, and returns how each ended.
+pub(crate) fn run(full: bool) -> Result<Results> {
     let mut book = Book::default();
     referee::run(&mut book)?;
     types::run(&mut book)?;
-    agents::run(&mut book)?;
+    agents::run(&mut book, full)?;
     Ok(book.results)
 }
 

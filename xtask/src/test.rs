@@ -185,7 +185,7 @@ impl Run {
             Group::Tests => self.tests(),
             Group::Postgres => self.on_postgres(),
             Group::Foreign => self.foreign(foreign::run),
-            Group::Browser => self.foreign(foreign::browse),
+            Group::Browser => self.foreign(|_| foreign::browse()),
             Group::Doc => status(
                 self.cargo()
                     .args(["doc", "--no-deps", "--workspace"])
@@ -276,8 +276,8 @@ impl Run {
         })
     }
 
-    fn foreign(&mut self, run: fn() -> Result<Results>) -> Result<End> {
-        let found = run()?;
+    fn foreign(&mut self, run: fn(bool) -> Result<Results>) -> Result<End> {
+        let found = run(self.full)?;
         let failed = found.count("failed");
         self.add(found)?;
         Ok(match failed {

@@ -28,7 +28,16 @@ const CLOCK: &str = include_str!("agents/clock.c");
 /// The time of the vectors.
 const THEN: (u64, &str) = (1_767_323_100, "2026-01-02T03:05:00Z");
 /// A client that sends every vector, over whichever transport it is told.
-const VECTORS: &str = include_str!("agents/vectors_client.py");
+const VECTORS: &str =
+    concat!(include_str!("agents/transports.py"), include_str!("agents/vectors_client.py"));
+/// A client that reads a stream which is cut again and again.
+const CUTS: &str =
+    concat!(include_str!("agents/transports.py"), include_str!("agents/cuts_client.py"));
+/// A file with so many frames, read in so many pieces that its stream is cut about so many times.
+const SHORT: (usize, usize) = (200, 20);
+const FULL: (usize, usize) = (10_000, 100);
+/// How much of a file a frame carries.
+const PIECE: usize = 24 << 10;
 /// A web with good and bad documents.
 const DOCUMENTS: &str = include_str!("agents/documents_client.py");
 /// What everybody knows of whoever is named by a web address in the vectors.
@@ -57,7 +66,7 @@ struct Scene {
 }
 
 /// Lets foreign clients speak with the real server.
-pub(super) fn run(book: &mut Book) -> Result<()> {
+pub(super) fn run(book: &mut Book, full: bool) -> Result<()> {
     let python = Python::with("uamp", &PACKAGES)?;
     book.check("uamp_022_uamp_040_uamp_047_the_example_signs_asks_and_resumes", || {
         let scene = Scene::new(&python, "uamp-example")?;
@@ -78,6 +87,9 @@ pub(super) fn run(book: &mut Book) -> Result<()> {
     });
     let name = "uamp_027_documents_that_redirect_overflow_lie_or_lie_within_are_refused";
     book.check(name, || documents(&python));
+    book.check("uamp_047_uamp_056_a_stream_cut_at_random_goes_on_over_any_transport", || {
+        cuts(&python, if full { FULL } else { SHORT })
+    });
     if !cfg!(target_os = "linux") {
         for (_, name) in TRANSPORTS {
             book.not_run(name, "the clock of a server is set back on Linux only");
@@ -119,6 +131,35 @@ fn documents(python: &Python) -> Result<()> {
             anyhow::ensure!(said.contains("('good', 401"), "a private address was asked:\n{said}");
         }
     }
+    Ok(())
+}
+
+/// Reads a file as a stream over five transports in turn, by chance, and hangs up in between.
+fn cuts(python: &Python, (frames, cuts): (usize, usize)) -> Result<()> {
+    let home = Home::new("uamp-cuts")?;
+    let scene = Scene::of(&home, python, &[], None)?;
+    let file = home.path("file");
+    // Bytes that nothing packs, the same each time.
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut bytes = vec![0_u8; frames * PIECE];
+    for word in bytes.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+    std::fs::write(&file, bytes)?;
+    let kept = succeed(&mut home.command(&["attach", "add", &file, "--json"]))?;
+    let kept: Value = serde_json::from_str(&kept)?;
+    let blob = kept["blob"].as_str().context("the file has a hash")?;
+    let mut read = python.command();
+    read.args(["-c", CUTS, &scene.url, &scene.ca, &scene.key, EXAMPLE, blob]);
+    read.args([(2 * frames / cuts).to_string(), "7".to_owned()]);
+    let said = succeed(read.env("UAMP_TOKEN", &scene.token))?;
+    let said: Value = serde_json::from_str(&said)?;
+    let number = |name: &str| said[name].as_u64().unwrap_or_default();
+    anyhow::ensure!(number("frames") >= frames as u64, "too few frames: {said}");
+    anyhow::ensure!(number("readings") >= cuts as u64 / 2, "too few cuts: {said}");
     Ok(())
 }
 
