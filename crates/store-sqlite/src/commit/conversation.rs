@@ -25,11 +25,13 @@ pub(super) struct Talk {
     /// Messages that its head does not count yet, and when the last of them was said.
     appended: u64,
     last: i64,
+    /// What its head says at least of its last time.
+    updated: i64,
 }
 
 impl Default for Talk {
     fn default() -> Self {
-        Self { row: 0, class: 0, next: None, appended: 0, last: i64::MIN }
+        Self { row: 0, class: 0, next: None, appended: 0, last: i64::MIN, updated: i64::MIN }
     }
 }
 
@@ -53,7 +55,11 @@ impl Commit<'_> {
     /// may be long, so it is not written with each of them.
     pub(super) fn settle_talks(&mut self) -> Result<()> {
         for talk in std::mem::take(&mut self.talks).into_values() {
-            if talk.appended > 0 {
+            if talk.appended > 0 && talk.last <= talk.updated {
+                // The head is not read again, and keeps its place among the others.
+                let sql = "UPDATE conversation SET messages = messages + ?2 WHERE row = ?1";
+                self.run(sql, (talk.row, talk.appended))?;
+            } else if talk.appended > 0 {
                 self.run(
                     "UPDATE conversation SET messages = messages + ?2,
                          data = iif(updated < ?3, json_set(data, '$.updated', ?3), data),
@@ -111,6 +117,10 @@ impl Commit<'_> {
         let row = known.map_or_else(|| self.conn.last_insert_rowid(), |(row, _)| row);
         let talk = self.talks.entry(conversation.id).or_default();
         (talk.row, talk.class) = (row, class);
+        talk.updated = conversation.updated.micros();
+        if known.is_none() {
+            talk.next = Some(0);
+        }
         self.effects.push(Effect::Conversation {
             row: row.cast_unsigned(),
             class,
