@@ -9,9 +9,10 @@ use yore_domain::kind::Kind;
 use yore_domain::memory::Content;
 use yore_domain::query::{Filter, ScopeMatch};
 use yore_domain::scope::ScopeRule;
+use yore_domain::{Span, Timestamp};
 
 use crate::map::{confidence, kinds};
-use crate::wire::{Object, Type};
+use crate::wire::{Object, Recall, Type};
 
 /// What rows must be like.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,6 +100,24 @@ impl Narrowed {
             kinds.retain(|kind| wanted.contains(kind));
         }
         (!kinds.is_empty()).then_some(())
+    }
+}
+
+impl Recall {
+    /// What it looks among, as the engine is asked; `None` when nothing can pass.
+    #[must_use]
+    pub fn among(&self, now: Timestamp) -> Option<Filter> {
+        self.narrowed(now).map(|narrowed| narrowed.filter)
+    }
+
+    pub(crate) fn narrowed(&self, now: Timestamp) -> Option<Narrowed> {
+        let types = self.types.as_deref().unwrap_or_default();
+        let all = Narrowed::of(&self.agent_id, self.user_id.as_deref()).types(types);
+        let members = self.filter.as_ref();
+        let narrowed = members.map_or(Some(all.clone()), |members| all.by(members))?;
+        let mut narrowed = narrowed.or_nobodys(members);
+        narrowed.filter.from = self.fresher_than_days.map(|days| now.minus(Span::days(days)));
+        Some(narrowed)
     }
 }
 

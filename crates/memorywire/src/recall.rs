@@ -5,12 +5,12 @@ use std::time::Instant;
 use yore_domain::grant::Verb;
 use yore_domain::query::{Corpus, Cutoff, Effort, Recall as Question};
 use yore_domain::scope::Scope;
-use yore_domain::{HoldId, Result, Span, limits};
+use yore_domain::{HoldId, Result, limits};
 use yore_engine::{Call, Found};
 
 use crate::filter::Narrowed;
 use crate::speaker::Speaker;
-use crate::wire::{Hit, Object, Recall, Recalled};
+use crate::wire::{Hit, Recall, Recalled};
 use crate::{Memorywire, map};
 
 impl Memorywire {
@@ -20,7 +20,7 @@ impl Memorywire {
         request.check()?;
         let begun = Instant::now();
         let speaker = self.speaker(call, &request.agent_id, Verb::Read).await?;
-        let narrowed = self.narrowed(&request);
+        let narrowed = request.narrowed(self.engine.now());
         let (results, waits) = match narrowed {
             Some(narrowed) => self.hits(call, &speaker, &request, &narrowed).await?,
             None => (Vec::new(), None),
@@ -35,20 +35,6 @@ impl Memorywire {
             approval_url: waits.map(|hold| self.approval_url(hold)),
             stores: request.report.then_some(together.stores),
         })
-    }
-
-    /// What rows must be like; `None` when none can be.
-    fn narrowed(&self, request: &Recall) -> Option<Narrowed> {
-        let types = request.types.as_deref().unwrap_or_default();
-        let narrowed = Narrowed::of(&request.agent_id, request.user_id.as_deref()).types(types);
-        let narrowed = match &request.filter {
-            Some(members) => narrowed.by(members)?,
-            None => narrowed.by(&Object::new())?,
-        };
-        let mut narrowed = narrowed.or_nobodys(request.filter.as_ref());
-        let days = request.fresher_than_days.map(Span::days);
-        narrowed.filter.from = days.map(|days| self.engine.now().minus(days));
-        Some(narrowed)
     }
 
     /// The vault's own answers, and where a person decides whether the agent may read more.

@@ -14,6 +14,7 @@ mod deliver;
 mod delta;
 mod discovery;
 mod envelope;
+pub mod framing;
 pub mod grpc;
 mod hub;
 mod intent;

@@ -33,7 +33,7 @@ use crate::intent::Intent;
 use crate::receive::{Receipt, inbox_key};
 use crate::refusal::{Code, Refusal, Result};
 use crate::reply::Reply;
-use crate::{ClearText, MEDIA_TYPE, NAME, Uamp, grpc, socket};
+use crate::{ClearText, MEDIA_TYPE, NAME, Uamp, framing, grpc, socket};
 
 /// The paths that this protocol claims. What lies below them is its own, too.
 pub const PATHS: [&str; 12] = [
@@ -312,7 +312,7 @@ async fn upgrade(State(desk): State<Desk>, request: Request) -> Response {
         Err(refusal) => desk.refused(&refusal.into()).await,
         Ok((call, upgrade)) => {
             let (uamp, stop) = (desk.uamp.clone(), desk.surface.stop.clone());
-            let largest = uamp.0.options.largest + socket::HEADER;
+            let largest = uamp.0.options.largest + framing::HEADER;
             upgrade
                 .max_message_size(largest)
                 .protocols([socket::SUBPROTOCOL])

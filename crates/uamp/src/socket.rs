@@ -11,25 +11,17 @@ use yore_engine::Call;
 
 use crate::Uamp;
 use crate::envelope::Rejected;
+use crate::framing::{self, Order};
 use crate::refusal::{Refusal, Result};
 use crate::session::Session;
 
 /// The subprotocol that is echoed when it is offered.
 pub(crate) const SUBPROTOCOL: &str = "uamp.v1";
-/// Bytes of a length.
-pub(crate) const HEADER: usize = 4;
 /// How often the other side is asked whether it lives, and when it is taken for gone.
 const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long a last word may take.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// In which order the bytes of a length stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Big,
-    Little,
-}
 
 struct Connection {
     session: Session,
@@ -76,7 +68,7 @@ type Sent = std::result::Result<(), axum::Error>;
 impl Connection {
     /// Takes a message of one or more whole frames.
     async fn hear(&mut self, bytes: &[u8]) -> Sent {
-        let Some((order, frames)) = frames(bytes) else {
+        let Some((order, frames)) = framing::frames(bytes) else {
             let refusal = Refusal::malformed("frame", "its length is not that of its JSON");
             return self.refuse(&refusal.into()).await;
         };
@@ -132,73 +124,12 @@ impl Connection {
     }
 
     async fn send(&mut self, json: &[u8]) -> Sent {
-        let length = u32::try_from(json.len()).map_err(axum::Error::new)?;
-        let length = match self.order {
-            Order::Big => length.to_be_bytes(),
-            Order::Little => length.to_le_bytes(),
-        };
-        let message = Message::Binary([&length[..], json].concat().into());
+        let framed = framing::framed(self.order, json).map_err(axum::Error::new)?;
+        let message = Message::Binary(framed.into());
         // Whoever takes nothing for so long is as gone as whoever says nothing.
         match tokio::time::timeout(SILENCE, self.socket.send(message)).await {
             Ok(sent) => sent,
             Err(late) => Err(axum::Error::new(late)),
-        }
-    }
-}
-
-/// Cuts a message into its frames. A length in the other order counts when it alone fits.
-fn frames(bytes: &[u8]) -> Option<(Order, Vec<&[u8]>)> {
-    if let Some(frames) = cut(bytes) {
-        return Some((Order::Big, frames));
-    }
-    let (length, json) = bytes.split_first_chunk::<HEADER>()?;
-    let fits = u32::from_le_bytes(*length) as usize == json.len();
-    fits.then(|| (Order::Little, vec![json]))
-}
-
-fn cut(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
-    let mut frames = Vec::new();
-    while !bytes.is_empty() {
-        let (length, rest) = bytes.split_first_chunk::<HEADER>()?;
-        let (json, after) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        frames.push(json);
-        bytes = after;
-    }
-    (!frames.is_empty()).then_some(frames)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-    use yore_canon::encode;
-
-    use super::*;
-
-    #[test]
-    fn uamp_062_frames_are_cut_as_the_vectors_have_them() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/uamp/vectors.json");
-        let vectors: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let mut all = Vec::new();
-        let mut said = Vec::new();
-        for vector in vectors["websocket_big_endian"].as_array().unwrap() {
-            let frame = encode::from_hex(vector["frame_hex"].as_str().unwrap()).unwrap();
-            let json = vector["json"].as_str().unwrap();
-            assert_eq!(frames(&frame).unwrap(), (Order::Big, vec![json.as_bytes()]));
-            all.extend(frame);
-            said.push(json.as_bytes());
-        }
-        assert_eq!(frames(&all).unwrap(), (Order::Big, said), "several in one message");
-    }
-
-    #[test]
-    fn uamp_062_lengths_that_do_not_fit_are_refused_and_the_other_order_is_understood() {
-        let json = br#"{"delta_seq":0}"#;
-        let length = u32::try_from(json.len()).unwrap();
-        let little = [&length.to_le_bytes()[..], json].concat();
-        assert_eq!(frames(&little).unwrap(), (Order::Little, vec![&json[..]]));
-        let big = [&length.to_be_bytes()[..], json].concat();
-        for broken in [&big[..big.len() - 1], &[&big[..], b"x"].concat(), b"", b"abc", &[0xff; 8]] {
-            assert!(frames(broken).is_none(), "{broken:?}");
         }
     }
 }
