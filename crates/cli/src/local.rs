@@ -21,6 +21,7 @@ const STAY_MILLIS: u64 = 2_000;
 /// What takes longer than this is explained.
 const NOTICEABLE: Duration = Duration::from_millis(1500);
 
+const HALF: &str = "run the same yore migrate-store again; it goes on where it was";
 const UNWRITABLE: &str = "make the directory writable for this user, or use another --data";
 
 /// How long a command that became the server stays.
@@ -159,6 +160,7 @@ fn store(error: StoreError) -> Failure {
         ),
         StoreError::Key(_) => Failure::new(Exit::Damaged, message).hint("nothing was changed"),
         StoreError::InUse(_) => Failure::new(Exit::Unreachable, message),
+        StoreError::Half { .. } => Failure::new(Exit::Conflict, message).hint(HALF),
         StoreError::Newer { .. } => Failure::new(Exit::Damaged, message)
             .hint("nothing was changed; install the newer version of yore"),
         StoreError::Foreign { .. } | StoreError::Json(_) | StoreError::Damaged(_) => {
@@ -181,6 +183,9 @@ fn database(error: DatabaseError) -> Failure {
                 "nothing was changed; give the key the database was made with: --key-file, \
                  YORE_MASTER_KEY or YORE_PASSPHRASE",
             ),
+        DatabaseError::InUse(_) => Failure::new(Exit::Unreachable, message)
+            .hint("stop every server that uses the database, or wait until the move is done"),
+        DatabaseError::Half => Failure::new(Exit::Conflict, message).hint(HALF),
         DatabaseError::Newer { .. } => Failure::new(Exit::Damaged, message)
             .hint("nothing was changed; install the newer version of yore"),
         DatabaseError::Json(_) | DatabaseError::Damaged(_) => Failure::new(Exit::Damaged, message),

@@ -29,8 +29,9 @@ use crate::error::{Error, Result};
 use crate::pool::{Begin, Conn, Owned, Param, Pool, owned};
 use crate::vault::{Setting, Vault, numbered};
 
-pub(crate) use books::{hold_code, post_name};
-pub(crate) use documents::Beside;
+pub(crate) use books::{hold_code, job_code, letter_code, post_name};
+pub(crate) use documents::{Beside, Document, put};
+pub(crate) use memory::put_vector;
 
 /// The setting that names the model whose vectors are compared.
 pub(crate) const DENSE_MODEL: &str = "dense_model";
@@ -264,7 +265,8 @@ impl Commit<'_> {
             let reason = "the operation id was used for another request";
             return Err(DomainError::conflict(reason).into());
         }
-        let answered = Answered { fingerprint: fingerprint.clone(), result: result.clone() };
+        let of = Some((caller.clone(), id.clone()));
+        let answered = Answered { fingerprint: fingerprint.clone(), result: result.clone(), of };
         let data = self.seal("operation", &mac, &answered)?;
         self.run(
             "INSERT INTO operation (vault, mac, at, data) VALUES ($1, $2, $3, $4)
@@ -450,6 +452,9 @@ impl Commit<'_> {
 pub(crate) struct Answered {
     pub(crate) fingerprint: String,
     pub(crate) result: Value,
+    /// Whose id it was, and the id; servers that did not keep it left it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) of: Option<(String, String)>,
 }
 
 /// What is not there, or not to be seen.

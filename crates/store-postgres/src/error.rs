@@ -38,6 +38,12 @@ pub enum Error {
     /// The master key could not be obtained or is unusable.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// Servers use the database, or vaults are being moved.
+    #[error("the database is in use: {0}")]
+    InUse(&'static str),
+    /// A move into the database was begun and not finished.
+    #[error("a move into this database was begun and not finished")]
+    Half,
     /// All connections are in use.
     #[error("all connections to the database are in use")]
     Crowded,
@@ -76,6 +82,8 @@ impl Error {
             Self::Postgres(error) => error,
             Self::Address(_)
             | Self::Unfit(_)
+            | Self::InUse(_)
+            | Self::Half
             | Self::Newer { .. }
             | Self::WrongKey
             | Self::Key(_)

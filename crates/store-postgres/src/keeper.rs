@@ -52,6 +52,15 @@ fn line_of(row: &tokio_postgres::Row) -> Result<Line> {
     })
 }
 
+/// Removes every row of the transaction's own vault. What the catalog has alone goes with the
+/// catalog, but for the root keys.
+pub(crate) async fn empty(conn: &Conn) -> Result<()> {
+    for table in tables_of_vaults().chain(["tenant"]) {
+        conn.run(&format!("DELETE FROM {table} WHERE vault = $1"), &[]).await?;
+    }
+    Ok(())
+}
+
 /// The line of the transaction's own vault.
 pub(crate) async fn line(conn: &Conn) -> Result<Option<Line>> {
     let sql = format!("SELECT {COLUMNS} FROM line WHERE vault = $1");
@@ -109,9 +118,7 @@ impl Inner {
         let conn = self.writers.begin(id, Begin::Strict).await?;
         let tail = conn.row("SELECT 1 FROM tail WHERE vault = $1 FOR UPDATE", &[]).await?;
         tail.ok_or(Error::Domain(DomainError::NotFound))?;
-        for table in tables_of_vaults() {
-            conn.run(&format!("DELETE FROM {table} WHERE vault = $1"), &[]).await?;
-        }
+        empty(&conn).await?;
         conn.commit().await?;
         let conn = self.writers.begin(VaultId::CATALOG, Begin::Strict).await?;
         let gone = id.bytes();

@@ -29,7 +29,9 @@ mod shared;
 mod snapshot;
 mod store;
 mod tls;
+mod transfer;
 mod vault;
 
 pub use error::{Error, Result};
 pub use store::{Options, PostgresStore};
+pub use transfer::{PostgresSource, PostgresTarget};

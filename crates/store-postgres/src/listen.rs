@@ -13,9 +13,10 @@ use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client};
 use yore_domain::{Seq, VaultId};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pool::Setup;
 use crate::store::Inner;
+use crate::transfer;
 
 /// The channel of notifications.
 const CHANNEL: &str = "yore";
@@ -71,6 +72,10 @@ async fn connect(setup: &Setup) -> Result<(Client, mpsc::Receiver<String>)> {
         }
     });
     client.batch_execute(&format!("SET ROLE {}; LISTEN {CHANNEL}", setup.role)).await?;
+    // Whoever wants to move vaults sees by this that a server is there.
+    if !transfer::shares(&client).await? {
+        return Err(Error::InUse("vaults are being moved out of it or into it"));
+    }
     Ok((client, heard))
 }
 

@@ -9,7 +9,9 @@ use tokio_postgres::Client;
 use crate::error::{Error, Result};
 
 /// The steps, in order; each is carried out once.
-const STEPS: &[Step] = &[VAULTS, SHARED, READ, ORIGIN];
+const STEPS: &[Step] = &[VAULTS, SHARED, READ, ORIGIN, SAID];
+
+const SAID: Step = Step { sql: include_str!("schema/0005.sql"), parted: &[], walled: &[] };
 
 const ORIGIN: Step = Step { sql: include_str!("schema/0004.sql"), parted: &[], walled: &[] };
 

@@ -33,13 +33,8 @@ impl Root {
     pub(crate) async fn open(conn: &Conn, master: &MasterKey, cost: Cost) -> Result<Self> {
         // Two servers that begin on an empty database make one root.
         conn.batch("LOCK TABLE root IN SHARE ROW EXCLUSIVE MODE").await?;
-        let known = conn.row("SELECT sheet FROM root WHERE vault = $1", &[]).await?;
-        if let Some(row) = known {
-            let sheet: Sheet = serde_json::from_str(row.get(0))?;
-            let key = stretched(master, sheet.stretch).await?;
-            let root = encode::from_hex(&sheet.root).ok();
-            let root = root.and_then(|wrapped| key.unwrap(CONTEXT, &wrapped));
-            return root.map(Self).ok_or(Error::WrongKey);
+        if let Some(root) = Self::read(conn, master).await? {
+            return Ok(root);
         }
         let (root, stretch) = (Key::random(), Stretch::new(cost));
         let key = stretched(master, stretch.clone()).await?;
@@ -48,6 +43,17 @@ impl Root {
         let sheet = serde_json::to_string(&sheet)?;
         conn.run("INSERT INTO root (vault, sheet) VALUES ($1, $2)", &[&sheet]).await?;
         Ok(Self(root))
+    }
+
+    /// Reads the root, if there is one.
+    pub(crate) async fn read(conn: &Conn, master: &MasterKey) -> Result<Option<Self>> {
+        let known = conn.row("SELECT sheet FROM root WHERE vault = $1", &[]).await?;
+        let Some(row) = known else { return Ok(None) };
+        let sheet: Sheet = serde_json::from_str(row.get(0))?;
+        let key = stretched(master, sheet.stretch).await?;
+        let root = encode::from_hex(&sheet.root).ok();
+        let root = root.and_then(|wrapped| key.unwrap(CONTEXT, &wrapped));
+        root.map(|root| Some(Self(root))).ok_or(Error::WrongKey)
     }
 
     /// The catalog's key.

@@ -26,6 +26,7 @@ use crate::pool::{Begin, Conn, Pool, Setup};
 use crate::roots::Root;
 use crate::snapshot::PostgresSnapshot;
 use crate::tls;
+use crate::transfer;
 use crate::vault::{Place, SEED, Setting, Vault};
 
 /// How many commits that nobody waits for may be under way at once.
@@ -176,6 +177,9 @@ impl PostgresStore {
     pub async fn open(options: Options) -> Result<Self> {
         let setup = options.setup()?;
         let mut client = setup.connect().await?;
+        if !transfer::shares(&client).await? {
+            return Err(Error::InUse("vaults are being moved out of it or into it"));
+        }
         migrate::migrate(&mut client, &setup.role).await?;
         drop(client);
         refuse_powers(&setup).await?;
@@ -183,13 +187,11 @@ impl PostgresStore {
         let writers = Pool::new(setup.clone(), options.writers);
         let lookups = Pool::new(setup.clone(), LOOKUPS);
         let conn = writers.begin(VaultId::CATALOG, Begin::Strict).await?;
-        let root = Root::open(&conn, &options.master, options.cost).await?;
-        let key = root.catalog();
-        let known = conn.row("SELECT 1 FROM tail WHERE vault = $1", &[]).await?;
-        if known.is_none() {
-            furnish(&conn, VaultId::CATALOG, &key, &Key::random()).await?;
+        let (root, catalog) = found(&conn, &options).await?;
+        if transfer::begun(&conn, &catalog).await?.is_some() {
+            return Err(Error::Half);
         }
-        let catalog = Arc::new(Vault::open(&conn, VaultId::CATALOG, None, &key).await?);
+        let catalog = Arc::new(catalog);
         conn.commit().await?;
         let vaults = Mutex::new(LruCache::new(options.max_open_vaults));
         let (news, untold) = mpsc::channel(RELAXED);
@@ -211,8 +213,20 @@ impl PostgresStore {
     }
 }
 
+/// Opens the root and the catalog, or makes them in an empty database.
+pub(crate) async fn found(conn: &Conn, options: &Options) -> Result<(Root, Vault)> {
+    let root = Root::open(conn, &options.master, options.cost).await?;
+    let key = root.catalog();
+    let known = conn.row("SELECT 1 FROM tail WHERE vault = $1", &[]).await?;
+    if known.is_none() {
+        furnish(conn, VaultId::CATALOG, &key, &Key::random()).await?;
+    }
+    let catalog = Vault::open(conn, VaultId::CATALOG, None, &key).await?;
+    Ok((root, catalog))
+}
+
 /// Refuses to serve as a role that row-level security does not hold.
-async fn refuse_powers(setup: &Setup) -> Result<()> {
+pub(crate) async fn refuse_powers(setup: &Setup) -> Result<()> {
     let client = setup.connect_lesser().await?;
     let powers =
         "SELECT rolsuper OR rolbypassrls OR pg_has_role(current_user, c.relowner, 'MEMBER')

@@ -27,8 +27,9 @@ use crate::writer::{Desk, REWRITE};
 
 use conversation::Talk;
 
-pub(crate) use books::hold_code;
+pub(crate) use books::{hold_code, job_code, letter_code};
 pub(crate) use conversation::drop_abandoned;
+pub(crate) use memory::source_code;
 
 /// Settings that count how often grants and rules changed.
 pub(crate) const GRANT_EPOCH: &str = "store:grant_epoch";

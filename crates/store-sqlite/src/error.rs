@@ -23,6 +23,12 @@ pub enum Error {
     /// Another process holds the directory.
     #[error("another process uses this data directory (pid {0})")]
     InUse(String),
+    /// A move into the directory was begun and not finished.
+    #[error("a move into {path} was begun and not finished")]
+    Half {
+        /// Which directory.
+        path: PathBuf,
+    },
     /// The file was written by a newer version.
     #[error(
         "this vault was written by a newer version of yore: {path} has schema {found}, this version knows {known}"
@@ -82,6 +88,7 @@ impl Error {
             Self::WrongKey
             | Self::Key(_)
             | Self::InUse(_)
+            | Self::Half { .. }
             | Self::Newer { .. }
             | Self::Foreign { .. }
             | Self::File { .. }

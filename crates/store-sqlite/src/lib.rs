@@ -28,10 +28,12 @@ mod search;
 mod select;
 mod snapshot;
 mod store;
+mod transfer;
 mod vault;
 mod writer;
 
 pub use error::{Error, Result};
 pub use key::root::key_kind;
 pub use store::{Options, Overwrite, SqliteStore};
+pub use transfer::{SqliteSource, SqliteTarget};
 pub use yore_store::key::{Cost, KeyKind, MasterKey};

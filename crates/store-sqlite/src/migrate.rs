@@ -28,11 +28,20 @@ const CATALOG: &[&str] = &[
 
 /// Brings a file to the newest schema, each step in its own transaction.
 pub(crate) fn migrate(conn: &mut Connection, schema: Schema, path: &Path) -> Result<()> {
-    let steps = match schema {
+    run(conn, steps(schema), path)
+}
+
+/// Whether a file has the newest schema already. One of a newer version is refused elsewhere.
+pub(crate) fn is_newest(conn: &Connection, schema: Schema) -> Result<bool> {
+    let found: usize = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(found == steps(schema).len())
+}
+
+fn steps(schema: Schema) -> &'static [&'static str] {
+    match schema {
         Schema::Vault => VAULT,
         Schema::Catalog => CATALOG,
-    };
-    run(conn, steps, path)
+    }
 }
 
 fn run(conn: &mut Connection, steps: &[&str], path: &Path) -> Result<()> {

@@ -79,7 +79,7 @@ impl Options {
         }
     }
 
-    fn tuning(&self) -> Tuning {
+    pub(crate) fn tuning(&self) -> Tuning {
         Tuning {
             secure_delete: self.overwrite == Overwrite::Always,
             writer_kib: self.writer_cache_kib,
@@ -132,6 +132,12 @@ pub(crate) struct Slot {
 impl SqliteStore {
     /// Opens the directory, or makes it. Blocks, and refuses a second opener.
     pub fn open(options: Options) -> Result<Self> {
+        crate::transfer::refuse_half(&options.data)?;
+        Self::open_half(options)
+    }
+
+    /// The same for a directory into which a move was begun.
+    pub(crate) fn open_half(options: Options) -> Result<Self> {
         make_directory(&options.data)?;
         make_directory(&options.data.join("vaults"))?;
         let lock = Arc::new(lock(&options.data.join("store.lock"))?);
@@ -411,7 +417,7 @@ fn make_directory(path: &Path) -> Result<()> {
     builder.create(path).map_err(Error::file(path))
 }
 
-fn lock(path: &Path) -> Result<File> {
+pub(crate) fn lock(path: &Path) -> Result<File> {
     use std::io::Write as _;
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);

@@ -158,22 +158,28 @@ pub(crate) struct Opening {
 }
 
 fn signing_key(conn: &Connection) -> Result<signing::SigningKey> {
+    if let Some(signer) = stored_signer(conn)? {
+        return Ok(signer);
+    }
+    let seed = Key::random();
+    let text = zeroize::Zeroizing::new(yore_canon::encode::hex(seed.bytes()));
+    conn.execute("INSERT INTO setting VALUES (?1, ?2)", (SEED, text.as_str()))?;
+    signer(&seed)
+}
+
+/// Returns the key that signs for a vault, when it has one already.
+pub(crate) fn stored_signer(conn: &Connection) -> Result<Option<signing::SigningKey>> {
     use rusqlite::OptionalExtension as _;
     let seed: Option<String> = conn
         .query_row("SELECT value FROM setting WHERE name = ?1", [SEED], |row| row.get(0))
         .optional()?;
-    let seed = match seed {
-        Some(text) => yore_canon::encode::from_hex(&text)
-            .ok()
-            .and_then(|bytes| Key::from_slice(&bytes))
-            .ok_or_else(|| Error::Damaged("the signing key is unreadable".into()))?,
-        None => {
-            let seed = Key::random();
-            let text = zeroize::Zeroizing::new(yore_canon::encode::hex(seed.bytes()));
-            conn.execute("INSERT INTO setting VALUES (?1, ?2)", (SEED, text.as_str()))?;
-            seed
-        }
-    };
+    let Some(text) = seed else { return Ok(None) };
+    let seed = yore_canon::encode::from_hex(&text).ok();
+    let seed = seed.and_then(|bytes| Key::from_slice(&bytes));
+    signer(&seed.ok_or_else(|| Error::Damaged("the signing key is unreadable".into()))?).map(Some)
+}
+
+fn signer(seed: &Key) -> Result<signing::SigningKey> {
     signing::SigningKey::from_seed(signing::Algorithm::Ed25519, seed.bytes())
         .map_err(|error| Error::Damaged(error.to_string()))
 }

@@ -22,6 +22,7 @@ pub mod select;
 pub mod snapshot;
 #[cfg(feature = "suite")]
 pub mod suite;
+pub mod transfer;
 
 use std::fmt::Debug;
 use std::time::Duration;

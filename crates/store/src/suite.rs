@@ -8,6 +8,7 @@
 
 pub mod books;
 pub mod memories;
+pub mod moving;
 pub mod outbox;
 pub mod recall;
 pub mod talks;

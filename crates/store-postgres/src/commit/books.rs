@@ -336,7 +336,7 @@ pub(crate) const fn hold_code(state: HoldState) -> i16 {
     }
 }
 
-const fn job_code(state: JobState) -> i16 {
+pub(crate) const fn job_code(state: JobState) -> i16 {
     match state {
         JobState::Queued => 0,
         JobState::Running => 1,
@@ -346,7 +346,7 @@ const fn job_code(state: JobState) -> i16 {
     }
 }
 
-const fn letter_code(state: LetterState) -> i16 {
+pub(crate) const fn letter_code(state: LetterState) -> i16 {
     match state {
         LetterState::Queued => 0,
         LetterState::Delivered => 1,

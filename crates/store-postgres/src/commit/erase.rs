@@ -25,7 +25,7 @@ impl Commit<'_> {
         }
         let words = self.erase_versions(row.row).await?;
         for sql in [
-            "UPDATE memory SET status = 4, statement = NULL, ends = NULL, session = 0
+            "UPDATE memory SET status = 4, statement = NULL, said = NULL, ends = NULL, session = 0
              WHERE vault = $1 AND row = $2",
             "DELETE FROM relation WHERE vault = $1 AND memory = $2",
         ] {

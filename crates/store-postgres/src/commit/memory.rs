@@ -8,9 +8,9 @@ use yore_store::plan::{AliasTarget, Before, Indexing};
 use yore_store::select::status_code;
 use yore_store::{CommitError, RowKey, Source, Vector};
 
-use super::{Commit, DENSE_MODEL, missing};
+use super::{Commit, DENSE_MODEL, Document, missing, put};
 use crate::error::Result;
-use crate::pool::owned;
+use crate::pool::{Conn, owned};
 use crate::search::{literal, source_code};
 use crate::vault::{Setting, numbered, within};
 
@@ -60,6 +60,10 @@ impl Commit<'_> {
         let live = version.status.is_live();
         let statement = (live && !indexing.statement.is_empty())
             .then(|| self.vault.mac("statement", &[&indexing.statement]));
+        // The digest finds it; the text tells another store what it was.
+        let said = statement.as_ref().map(|_| {
+            self.vault.seal_bytes("memory", &numbered(memory_row), indexing.statement.as_bytes())
+        });
         let session = version.content.scope.session.as_deref().filter(|_| live);
         let session = session.map_or(0, |name| self.vault.number("session", name.as_bytes()));
         let status = i16::from(status_code(version.status));
@@ -71,8 +75,8 @@ impl Commit<'_> {
             self.conn
                 .later(
                     "INSERT INTO memory (vault, row, id, head, head_row, class, status, kind,
-                         session, since, created, ends, statement)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                         session, since, created, ends, statement, said)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
                     owned![
                         memory_row,
                         version.memory.bytes().to_vec(),
@@ -86,6 +90,7 @@ impl Commit<'_> {
                         created,
                         ends,
                         statement,
+                        said,
                     ],
                     Some("the memory id is taken"),
                 )
@@ -93,11 +98,11 @@ impl Commit<'_> {
         } else {
             self.later(
                 "UPDATE memory SET head = $3, head_row = $4, class = $5, status = $6, kind = $7,
-                     session = $8, created = $9, ends = $10, statement = $11
+                     session = $8, created = $9, ends = $10, statement = $11, said = $12
                  WHERE vault = $1 AND row = $2",
                 owned![
                     memory_row, number, row, class, status, kind, session, created, ends,
-                    statement,
+                    statement, said,
                 ],
             )
             .await?;
@@ -133,7 +138,9 @@ impl Commit<'_> {
         if known.is_some() {
             self.retire(memory_row, class).await?;
         }
-        self.put_version(row, memory_row, class, session, version, indexing).await?;
+        let place = (row, memory_row, class, session);
+        let document = Document::of_version(place, version, &indexing.tokens);
+        put(self.conn, self.vault, document, indexing.statics.as_ref()).await?;
         let class = known.map(|known| self.class(known.class)).transpose()?;
         Ok(Before { class, head: version.number, conversation: None })
     }
@@ -182,16 +189,7 @@ impl Commit<'_> {
         if !self.is_there(sql, &[&row]).await? {
             return Ok(());
         }
-        let dims = i32::try_from(vector.values.len()).unwrap_or(i32::MAX);
-        let value = literal(&vector.values);
-        self.run(
-            "INSERT INTO vector (vault, source, row, model, dims, scale, value)
-             VALUES ($1, $2, $3, $4, $5, $6, $7::text::halfvec)
-             ON CONFLICT (vault, source, row, model) DO UPDATE
-             SET dims = excluded.dims, scale = excluded.scale, value = excluded.value",
-            &[&source_code(key.source), &row, &vector.model, &dims, &vector.scale, &value],
-        )
-        .await?;
+        put_vector(self.conn, key, vector).await?;
         // The first vector decides which model is compared until the setting is changed.
         let name = self.vault.mac("setting", &[DENSE_MODEL]);
         let value = vector.model.as_str().into();
@@ -284,6 +282,26 @@ impl Commit<'_> {
             .await?;
         if same { Ok(()) } else { Err(DomainError::conflict("the name is taken").into()) }
     }
+}
+
+/// Writes a vector in place of another of the same model.
+pub(crate) async fn put_vector(conn: &Conn, key: RowKey, vector: &Vector) -> Result<()> {
+    conn.later(
+        "INSERT INTO vector (vault, source, row, model, dims, scale, value)
+         VALUES ($1, $2, $3, $4, $5, $6, $7::text::halfvec)
+         ON CONFLICT (vault, source, row, model) DO UPDATE
+         SET dims = excluded.dims, scale = excluded.scale, value = excluded.value",
+        owned![
+            source_code(key.source),
+            key.row.cast_signed(),
+            vector.model.clone(),
+            i32::try_from(vector.values.len()).unwrap_or(i32::MAX),
+            vector.scale,
+            literal(&vector.values),
+        ],
+        None,
+    )
+    .await
 }
 
 fn columns(target: AliasTarget) -> (i16, [u8; 16], i32) {

@@ -9,7 +9,7 @@ use yore_store::plan::{Before, Grave, Indexing};
 use yore_store::snapshot::Extent;
 use yore_store::{RowKey, Source};
 
-use super::{Commit, missing};
+use super::{Commit, Document, missing, put};
 use crate::error::Result;
 use crate::snapshot::extent_of;
 use crate::vault::{Setting, numbered, within};
@@ -129,7 +129,9 @@ impl Commit<'_> {
             let sql = "INSERT INTO unread (vault, message) VALUES ($1, $2)";
             self.run(sql, &[&row]).await?;
         }
-        self.put_message((row, home, class, position), message, &message.text, indexing).await?;
+        let place = (row, home, class, position);
+        let document = Document::of_message(place, message, &message.text, &indexing.tokens);
+        put(self.conn, self.vault, document, indexing.statics.as_ref()).await?;
         self.seen(class).map(Some)
     }
 
@@ -158,7 +160,9 @@ impl Commit<'_> {
         // The vector of what was said alone goes with the rest and is made anew.
         self.unfind(Source::Message, &[row]).await?;
         let place = (row, found.get(0), found.get(1), found.get(2));
-        self.put_message(place, &message, &words(&message.text, inside), indexing).await
+        let text = words(&message.text, inside);
+        let document = Document::of_message(place, &message, &text, &indexing.tokens);
+        put(self.conn, self.vault, document, indexing.statics.as_ref()).await
     }
 
     /// Removes one message, or all of them and the conversation with its names.
@@ -332,9 +336,10 @@ impl Commit<'_> {
         };
         let at = self.at.micros();
         let mac = self.vault.mac("alias", &["", &name]);
-        let sql = "INSERT INTO ledger (vault, mac, message, kind, target, at)
-            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
-        self.run(sql, &[&mac, &message, &kind, &id.as_slice(), &at]).await?;
+        let data = self.seal("ledger", &[mac.as_slice(), &message].concat(), &("", &name))?;
+        let sql = "INSERT INTO ledger (vault, mac, message, kind, target, at, data)
+            VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+        self.run(sql, &[&mac, &message, &kind, &id.as_slice(), &at, &data]).await?;
         // Only ids are kept of names: a name that a person made up would be a word of what is gone.
         let names = self
             .conn
@@ -351,7 +356,9 @@ impl Commit<'_> {
                 let parsed = name.parse::<ConversationId>().ok().map(ConversationId::bytes);
                 let target = parsed.filter(|_| namespace.is_empty());
                 let target = target.as_ref().map(<[u8; 16]>::as_slice);
-                self.run(sql, &[&mac, &message, &kind, &target, &at]).await?;
+                let place = [mac, &message].concat();
+                let data = self.seal("ledger", &place, &(&namespace, &name))?;
+                self.run(sql, &[&mac, &message, &kind, &target, &at, &data]).await?;
             }
         }
         Ok(())

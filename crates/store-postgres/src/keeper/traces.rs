@@ -16,9 +16,10 @@ use crate::store::Inner;
 use crate::vault::Vault;
 
 /// What is encrypted: the table, the column, and the bytes by which the cipher knows a row.
-const SEALED: [(&str, &str, &str); 26] = [
+const SEALED: [(&str, &str, &str); 28] = [
     ("setting", "data", "name"),
     ("class", "data", "int4send(id)"),
+    ("memory", "said", "int8send(row)"),
     ("version", "data", "int8send(row)"),
     ("relation", "data", "int8send(memory) || int8send(number::bigint)"),
     ("alias", "data", "mac"),
@@ -42,6 +43,7 @@ const SEALED: [(&str, &str, &str); 26] = [
     ("audit", "data", "int8send(seq)"),
     ("audit", "changes", "int8send(seq)"),
     ("checkpoint", "data", "int8send(seq)"),
+    ("ledger", "data", "mac || message"),
     ("line", "checkpoint", "''::bytea"),
 ];
 

@@ -44,7 +44,8 @@ pub(super) async fn operation(
     let mac = view.vault.mac("operation", &[caller, id]);
     let sql = "SELECT data FROM operation WHERE vault = $1 AND mac = $2";
     let Some(row) = view.row(sql, &[&mac]).await? else { return Ok(None) };
-    let Answered { fingerprint, result } = view.vault.open_value("operation", &mac, row.get(0))?;
+    let Answered { fingerprint, result, of: _ } =
+        view.vault.open_value("operation", &mac, row.get(0))?;
     Ok(Some(Operation { caller: caller.to_owned(), id: id.to_owned(), fingerprint, result }))
 }
 

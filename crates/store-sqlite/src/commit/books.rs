@@ -266,7 +266,7 @@ pub(crate) const fn hold_code(state: HoldState) -> u8 {
     }
 }
 
-const fn job_code(state: JobState) -> u8 {
+pub(crate) const fn job_code(state: JobState) -> u8 {
     match state {
         JobState::Queued => 0,
         JobState::Running => 1,
@@ -276,7 +276,7 @@ const fn job_code(state: JobState) -> u8 {
     }
 }
 
-const fn letter_code(state: LetterState) -> u8 {
+pub(crate) const fn letter_code(state: LetterState) -> u8 {
     match state {
         LetterState::Queued => 0,
         LetterState::Delivered => 1,

@@ -323,7 +323,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-pub(super) const fn source_code(source: Source) -> u8 {
+pub(crate) const fn source_code(source: Source) -> u8 {
     match source {
         Source::Version => 0,
         Source::Message => 1,

@@ -52,7 +52,7 @@ pub(crate) fn write(inner: &Inner, id: VaultId, to: &Path) -> Result<u64> {
     outcome
 }
 
-fn copy_database(from: &rusqlite::Connection, to: &Path, key: &Key) -> Result<()> {
+pub(crate) fn copy_database(from: &rusqlite::Connection, to: &Path, key: &Key) -> Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
