@@ -174,6 +174,8 @@ pub(crate) enum Command {
     Sync(commands::sync::Args),
     /// Move everything to another host, after saying what will not be seen there
     Migrate(commands::migrate::Args),
+    /// Move all vaults between a data directory and a PostgreSQL, while no server runs
+    MigrateStore(commands::migrate_store::Args),
     /// Write what is public where anybody can fetch it
     Publish(commands::publish::Args),
     /// Check a server against its protocol

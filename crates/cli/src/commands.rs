@@ -28,6 +28,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod migrate;
+pub(crate) mod migrate_store;
 pub(crate) mod open;
 pub(crate) mod procedure;
 pub(crate) mod proxy;
@@ -96,6 +97,7 @@ pub(crate) async fn run(app: &Arc<App>, command: Command) -> Result {
         Command::Export(args) => Box::pin(export::run(app, args)).await,
         Command::Sync(args) => sync::run(app, args).await,
         Command::Migrate(args) => Box::pin(migrate::run(app, args)).await,
+        Command::MigrateStore(args) => Box::pin(migrate_store::run(app, args)).await,
         Command::Publish(args) => publish::run(app, args).await,
         Command::Conformance(args) => Box::pin(conformance::run(app, args)).await,
         Command::Backup(args) => backup::run(app, args).await,

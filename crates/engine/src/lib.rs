@@ -94,3 +94,4 @@ pub use yore_policy::redact::{Viewer, redact};
 pub use yore_rank::promote;
 pub use yore_store::keeper::{Health, Traces, VaultInfo};
 pub use yore_store::snapshot::{Buried, Census, Tally};
+pub use yore_store::transfer;

@@ -422,7 +422,7 @@ pub async fn examine_database(config: &Config) -> Vec<yore_store_postgres::docto
 }
 
 /// Runs work that may wait for the disk away from the async threads.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;

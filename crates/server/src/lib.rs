@@ -37,6 +37,7 @@ mod reply;
 mod sign_in;
 mod stores;
 mod tls;
+pub mod transfer;
 
 pub use claim::Note;
 pub use clock::SystemClock;

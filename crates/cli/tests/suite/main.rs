@@ -26,6 +26,7 @@ mod keys;
 mod killed;
 mod many_clients;
 mod messages;
+mod moving;
 mod poison;
 mod portable;
 mod probe;
