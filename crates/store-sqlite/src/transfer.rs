@@ -75,7 +75,22 @@ impl SqliteSource {
 impl SqliteTarget {
     /// Opens a directory, or makes it. Blocks, and refuses while another process uses it.
     pub fn open(options: Options, statics: impl Into<String>) -> Result<Self> {
-        Ok(Self { store: SqliteStore::open_half(options)?, statics: statics.into() })
+        let target = Self { store: SqliteStore::open_half(options)?, statics: statics.into() };
+        // The catalog took its place, and only the mark was left behind.
+        if target.origin()?.is_some_and(|origin| target.shelf().name().is_ok_and(|n| n == origin)) {
+            open::remove(&target.mark())?;
+            open::sync_parent(&target.mark())?;
+        }
+        Ok(target)
+    }
+
+    /// From where a move into the directory was begun.
+    fn origin(&self) -> Result<Option<String>> {
+        let mark = self.mark();
+        if !mark.exists() {
+            return Ok(None);
+        }
+        std::fs::read_to_string(&mark).map(Some).map_err(Error::file(&mark))
     }
 
     fn shelf(&self) -> Shelf {
@@ -230,10 +245,9 @@ source!(SqliteTarget, |target: &SqliteTarget| Arc::new(target.shelf()));
 
 impl Target for SqliteTarget {
     fn standing<'a>(&'a self, permit: &'a Permit) -> Answer<'a, Standing> {
-        let mark = self.mark();
+        let origin = self.origin();
         ask(permit, Arc::new(self.shelf()), move |shelf| {
-            if mark.exists() {
-                let origin = std::fs::read_to_string(&mark).map_err(Error::file(&mark))?;
+            if let Some(origin) = origin? {
                 return Ok(Standing::Moving(origin));
             }
             let catalog = shelf.catalog()?;

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use support::{files, open, options};
 use tempfile::tempdir;
+use yore_domain::VaultId;
 use yore_store::Keeper;
-use yore_store::suite::moving::{Fault, Faulty, all, finds_the_same, furnish, goes_on, is_sound};
-use yore_store::transfer::{Fate, Told, compare, survey, transfer};
+use yore_store::suite::moving::{
+    Fault, Faulty, all, finds_the_same, furnish, goes_on, is_sound, keeping,
+};
+use yore_store::transfer::{Fate, Source as _, Told, compare, survey, transfer};
 use yore_store_sqlite::{Error, MasterKey, Options, SqliteSource, SqliteStore, SqliteTarget};
 
 const STATICS: &str = "words";
@@ -102,7 +105,14 @@ async fn a_move_that_broke_off_goes_on_and_serves_nobody_meanwhile() {
     assert_eq!(fates(Fate::Moved), moved.len() - there_before);
     let to = target(there.path());
     assert!(all(&compare(&from, &to, &mut |_| {}).await.unwrap(), Fate::Same));
-    drop((from, to));
+    // Killed at the very last: the catalog is in its place, and the mark is still there.
+    let name = from.name(&keeping(VaultId::CATALOG)).await.unwrap();
+    drop(to);
+    std::fs::write(there.path().join("moving"), name).unwrap();
+    assert!(matches!(SqliteStore::open(options(there.path())), Err(Error::Half { .. })));
+    let again = transfer(&from, &target(there.path()), &mut |_| {}).await.unwrap();
+    assert!(all(&again, Fate::There));
+    drop(from);
     is_sound(&open(there.path())).await;
 }
 
