@@ -13,6 +13,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::chaos;
 use crate::results::{Outcome, Results};
 
 pub(crate) use serving::Serving;
@@ -27,6 +28,7 @@ pub(crate) fn run(full: bool) -> Result<Results> {
     referee::run(&mut book)?;
     types::run(&mut book)?;
     agents::run(&mut book, full)?;
+    book.check("chaos_acknowledged_writes_survive_kill_9", chaos::few_kills);
     Ok(book.results)
 }
 

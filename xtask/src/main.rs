@@ -1,7 +1,9 @@
 //! The one door for people and CI: `cargo xtask <command>`.
 //!
 //! `test` runs everything CI runs, `tidy` checks the house rules, `conformance` says which
-//! requirement of which protocol is proven by which test, `bench` measures, `probe` tries to see around grants, `openapi` describes the native API, `model` rebuilds the embedding models,
+//! requirement of which protocol is proven by which test, `bench` measures, `chaos` does to a server
+//! what may go wrong, `probe` tries to see around grants, `openapi` describes the native API, `model`
+//! rebuilds the embedding models,
 //! `fuzz` tries the parsers, `supply`, `sbom` and `deb` belong to a release. Nothing here is part of
 //! the shipped binary.
 //!
@@ -13,6 +15,7 @@ use clap::{Parser, Subcommand};
 
 mod backends;
 mod bench;
+mod chaos;
 mod conformance;
 mod deb;
 mod figures;
@@ -47,6 +50,8 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Measure the engine or the quality of recall.
     Bench(bench::Arguments),
+    /// Do everything to a server that may go wrong, and look what is lost, doubled or leaked.
+    Chaos(chaos::Arguments),
     /// Try to learn of what grants hide, at random, or by the time of answers.
     Probe(probe::Arguments),
     /// Write the native API's OpenAPI document, or check the one in place.
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Chaos(arguments) => chaos::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Openapi(arguments) => openapi::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),

@@ -1,0 +1,41 @@
+//! A clock that jumps while the server runs, and between two starts.
+
+use anyhow::Result;
+
+use super::faults::{Faults, Library};
+use super::place::Place;
+use super::world::World;
+use super::{End, Ground};
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+/// How far the clock is from the true time: a little, a summer time, and a dead battery.
+const AHEAD: [i64; 7] = [-40 * DAY, -11 * HOUR, -HOUR, -2, 2, 11 * HOUR, 40 * DAY];
+const JUMPS: [usize; 2] = [200, 10];
+
+/// Lets the clock jump, and kills the server after every third jump.
+pub(super) fn jumps(ground: &Ground) -> Result<End> {
+    let library = match Library::make(&ground.dir) {
+        Ok(library) => library,
+        Err(error) => return Ok(End::NotRun(format!("{error:#}"))),
+    };
+    let place = Place::new(&ground.yore, ground.dir.join("clock-jumps"))?;
+    let faults = Faults::new(&library, &place)?;
+    let mut world = World::at(ground, place, faults.manner())?;
+    world.begin();
+    for jump in 0..ground.of(JUMPS) {
+        world.live(200, 600);
+        faults.clock(*world.random.pick(&AHEAD))?;
+        world.faults += 1;
+        if jump % 3 == 2 {
+            world.kill_and_start()?;
+        }
+        world.goes_on("a jump of the clock");
+        world.glance()?;
+    }
+    // What was made in the future is there when the future has come, not before.
+    faults.clock(80 * DAY)?;
+    world.check()?;
+    faults.clock(0)?;
+    world.end().map(End::Ran)
+}
