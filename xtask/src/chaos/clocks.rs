@@ -2,8 +2,6 @@
 
 use anyhow::Result;
 
-use super::faults::{Faults, Library};
-use super::place::Place;
 use super::world::World;
 use super::{End, Ground};
 
@@ -15,13 +13,10 @@ const JUMPS: [usize; 2] = [200, 10];
 
 /// Lets the clock jump, and kills the server after every third jump.
 pub(super) fn jumps(ground: &Ground) -> Result<End> {
-    let library = match Library::make(&ground.dir) {
-        Ok(library) => library,
-        Err(error) => return Ok(End::NotRun(format!("{error:#}"))),
+    let (mut world, faults) = match World::with_faults(ground, "clock-jumps")? {
+        Ok(both) => both,
+        Err(reason) => return Ok(End::NotRun(reason)),
     };
-    let place = Place::new(&ground.yore, ground.dir.join("clock-jumps"))?;
-    let faults = Faults::new(&library, &place)?;
-    let mut world = World::at(ground, place, faults.manner())?;
     world.begin();
     for jump in 0..ground.of(JUMPS) {
         world.live(200, 600);

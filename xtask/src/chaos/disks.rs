@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::faults::{EIO, EROFS, Faults, Library};
+use super::faults::{EIO, EROFS};
 use super::place::{Manner, Place};
 use super::room::Room;
 use super::world::World;
@@ -95,13 +95,10 @@ fn in_room(
 
 /// A running server whose writes and syncs begin to fail, and do well again.
 pub(super) fn failing(ground: &Ground) -> Result<End> {
-    let library = match Library::make(&ground.dir) {
-        Ok(library) => library,
-        Err(error) => return Ok(End::NotRun(format!("{error:#}"))),
+    let (mut world, faults) = match World::with_faults(ground, "failing-disk")? {
+        Ok(both) => both,
+        Err(reason) => return Ok(End::NotRun(reason)),
     };
-    let place = Place::new(&ground.yore, ground.dir.join("failing-disk"))?;
-    let faults = Faults::new(&library, &place)?;
-    let mut world = World::at(ground, place, faults.manner())?;
     world.begin();
     for round in 0..ground.of(ROUNDS) {
         world.live(400, 1000);
@@ -124,13 +121,10 @@ pub(super) fn failing(ground: &Ground) -> Result<End> {
 
 /// A disk on which a sync takes its time, longer and shorter, and kills meanwhile.
 pub(super) fn slow(ground: &Ground) -> Result<End> {
-    let library = match Library::make(&ground.dir) {
-        Ok(library) => library,
-        Err(error) => return Ok(End::NotRun(format!("{error:#}"))),
+    let (mut world, faults) = match World::with_faults(ground, "slow-disk")? {
+        Ok(both) => both,
+        Err(reason) => return Ok(End::NotRun(reason)),
     };
-    let place = Place::new(&ground.yore, ground.dir.join("slow-disk"))?;
-    let faults = Faults::new(&library, &place)?;
-    let mut world = World::at(ground, place, faults.manner())?;
     world.begin();
     for _ in 0..ground.of(ROUNDS) {
         let by = *world.random.pick(&[20, 80, 250]);

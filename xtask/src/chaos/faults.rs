@@ -44,21 +44,24 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    pub(super) fn new(library: &Library, place: &Place) -> Result<Self> {
+    pub(super) fn new(library: &Library, place: &mut Place) -> Result<Self> {
         let (control, record) = (place.path("control"), place.path("record"));
         fs::write(&control, [0; 24])?;
         fs::write(&record, [])?;
-        Ok(Self { library: library.0.clone(), control, record })
+        let faults = Self { library: library.0.clone(), control, record };
+        place.surroundings = faults.surroundings();
+        Ok(faults)
     }
 
-    /// How a server is started that meets them.
-    pub(super) fn manner(&self) -> Manner {
+    fn surroundings(&self) -> Vec<(&'static str, String)> {
         let text = |path: &Path| path.display().to_string();
-        let surroundings = vec![
-            ("LD_PRELOAD", text(&self.library)),
-            ("CHAOS_CONTROL", text(&self.control)),
-            ("CHAOS_RECORD", text(&self.record)),
-        ];
+        vec![("LD_PRELOAD", text(&self.library)), ("CHAOS_CONTROL", text(&self.control))]
+    }
+
+    /// How a server is started that meets them, and whose writes are noted.
+    pub(super) fn manner(&self) -> Manner {
+        let mut surroundings = self.surroundings();
+        surroundings.push(("CHAOS_RECORD", self.record.display().to_string()));
         Manner { surroundings, ..Manner::default() }
     }
 

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::faults::{Faults, Library};
-use super::place::Place;
 use super::world::World;
 use super::{End, Ground, power};
 
@@ -53,13 +51,10 @@ fn killed(mut world: World, kills: usize) -> Result<End> {
 
 /// Takes back, after each kill, what was written and not synced.
 pub(super) fn cuts(ground: &Ground) -> Result<End> {
-    let library = match Library::make(&ground.dir) {
-        Ok(library) => library,
-        Err(error) => return Ok(End::NotRun(format!("{error:#}"))),
+    let (mut world, faults) = match World::with_faults(ground, "torn-writes")? {
+        Ok(both) => both,
+        Err(reason) => return Ok(End::NotRun(reason)),
     };
-    let place = Place::new(&ground.yore, ground.dir.join("torn-writes"))?;
-    let faults = Faults::new(&library, &place)?;
-    let mut world = World::at(ground, place, faults.manner())?;
     world.begin();
     let mut torn = 0;
     for cut in 0..ground.of(CUTS) {
@@ -73,6 +68,7 @@ pub(super) fn cuts(ground: &Ground) -> Result<End> {
             world.glance()?;
         }
     }
+    println!("  {torn} writes torn");
     if torn == 0 {
         world.judge.wrong.insert("no write was ever torn".to_owned());
     }

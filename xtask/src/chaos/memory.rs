@@ -8,21 +8,27 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
-use super::place::Manner;
+use super::place::{Manner, Place};
 use super::wire::Request;
 use super::world::World;
 use super::{End, Ground};
 
 const ROUNDS: [usize; 2] = [30, 3];
-/// How much more than a server needs to start it may have, in KiB.
-const ROOM: [u64; 3] = [24 << 10, 48 << 10, 96 << 10];
+/// How much more address space than a server has had when it is ready it may have, in KiB.
+const ROOM: [u64; 3] = [32 << 10, 16 << 10, 4 << 10];
+/// The allocator takes address space in large pieces, which count although they are empty.
+const PIECES: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "16384");
 /// What the greedy client sends at once, in bytes: as much as a request may be.
 const LARGE: usize = 1_900_000;
 const GREEDY: usize = 6;
 
-/// Starts the server with less and less room, and sends it more than fits.
+/// Starts the server with less and less room, and sends it more than fits. It may end by that, as
+/// it may under a kernel that has no more to give, but lose nothing.
 pub(super) fn limit(ground: &Ground) -> Result<End> {
-    let mut world = World::new(ground, "memory-limit")?;
+    let place = Place::new(&ground.yore, ground.dir.join("memory-limit"))?;
+    let usual = Manner { surroundings: vec![(PIECES.0, PIECES.1.to_owned())], before: Vec::new() };
+    let mut world = World::at(ground, place, usual.clone())?;
+    world.judge.may_panic = true;
     let Some(need) = needed(world.server.pid()) else {
         return Ok(End::NotRun(
             "this system does not tell how much memory a process has".to_owned(),
@@ -34,7 +40,7 @@ pub(super) fn limit(ground: &Ground) -> Result<End> {
         let most = need + ROOM[round % ROOM.len()];
         let limit = format!("ulimit -v {most}; exec \"$@\"");
         let before = ["sh", "-c", &limit, "sh"].map(str::to_owned).to_vec();
-        world.manner = Manner { before, ..Manner::default() };
+        world.manner = Manner { before, ..usual.clone() };
         world.kill()?;
         if let Err(error) = world.start() {
             // It was told so little that it cannot begin; that loses nothing.
@@ -52,7 +58,7 @@ pub(super) fn limit(ground: &Ground) -> Result<End> {
             world.faults += 1;
         }
         world.kill()?;
-        world.manner = Manner::default();
+        world.manner = usual.clone();
         world.start()?;
         world.goes_on("there was memory again");
         world.glance()?;

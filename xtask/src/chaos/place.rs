@@ -25,6 +25,8 @@ pub(super) struct Place {
     dir: PathBuf,
     /// Mounts that the programs of this place see and nobody else.
     pub(super) room: Option<Room>,
+    /// What its commands find in their surroundings: they live by the same clock as its servers.
+    pub(super) surroundings: Vec<(&'static str, String)>,
 }
 
 impl Place {
@@ -40,7 +42,7 @@ impl Place {
             fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
         }
         fs::write(dir.join("config.toml"), CONFIG)?;
-        Ok(Self { yore: yore.to_owned(), dir, room: None })
+        Ok(Self { yore: yore.to_owned(), dir, room: None, surroundings: Vec::new() })
     }
 
     /// Another one with a copy of the data, as it lies on the disk now.
@@ -98,6 +100,7 @@ impl Place {
     /// Runs a command to its end.
     pub(super) fn run(&self, args: &[&str]) -> Result<Output> {
         let mut command = self.program(&[]);
+        command.envs(self.surroundings.iter().cloned());
         self.bound(command.args(args));
         command.output().with_context(|| format!("cannot run yore {}", args.join(" ")))
     }
@@ -118,7 +121,8 @@ impl Place {
 
     /// Starts a server and waits until it is ready.
     pub(super) fn serve(&self, manner: &Manner) -> Result<Server> {
-        Server::start(&mut self.serving(manner)?)
+        let started = Server::start(&mut self.serving(manner)?);
+        started.with_context(|| self.log().lines().last().unwrap_or_default().to_owned())
     }
 
     /// Starts a server and kills it after a moment, whatever it did until then.

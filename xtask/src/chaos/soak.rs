@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::faults::{EIO, EROFS, Faults, Library};
-use super::place::Place;
+use super::faults::{EIO, EROFS};
 use super::world::World;
 use super::{End, Ground, power};
 
@@ -14,13 +13,11 @@ const SECONDS: [usize; 2] = [1800, 15];
 /// Lets eight clients write over a bad network while the server is killed, its power is cut, its
 /// disk fails or is slow and its clock jumps, in no order.
 pub(super) fn mixed(ground: &Ground) -> Result<End> {
-    let library = match Library::make(&ground.dir) {
-        Ok(library) => library,
-        Err(error) => return Ok(End::NotRun(format!("{error:#}"))),
+    let (world, faults) = match World::with_faults(ground, "soak")? {
+        Ok(both) => both,
+        Err(reason) => return Ok(End::NotRun(reason)),
     };
-    let place = Place::new(&ground.yore, ground.dir.join("soak"))?;
-    let faults = Faults::new(&library, &place)?;
-    let mut world = World::at(ground, place, faults.manner())?.behind_proxy()?;
+    let mut world = world.behind_proxy()?;
     world.begin();
     let end = Instant::now() + Duration::from_secs(ground.of(SECONDS) as u64);
     let mut turn = 0;

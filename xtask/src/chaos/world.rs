@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::client::{Clients, Shared};
+use super::faults::{Faults, Library};
 use super::judge::{Judge, Scene, native};
 use super::place::{Manner, Place, Server};
 use super::proxy::Proxy;
@@ -42,6 +43,21 @@ impl World {
     pub(super) fn new(ground: &Ground, name: &str) -> Result<Self> {
         let place = Place::new(&ground.yore, ground.dir.join(name))?;
         Self::at(ground, place, Manner::default())
+    }
+
+    /// The same with a disk and a clock that can be made bad; or why they cannot.
+    pub(super) fn with_faults(
+        ground: &Ground,
+        name: &str,
+    ) -> Result<Result<(Self, Faults), String>> {
+        let library = match Library::make(&ground.dir) {
+            Ok(library) => library,
+            Err(error) => return Ok(Err(format!("{error:#}"))),
+        };
+        let mut place = Place::new(&ground.yore, ground.dir.join(name))?;
+        let faults = Faults::new(&library, &mut place)?;
+        let world = Self::at(ground, place, faults.manner())?;
+        Ok(Ok((world, faults)))
     }
 
     /// The same in a place, with a server that is started in a manner.
