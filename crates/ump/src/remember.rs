@@ -70,7 +70,27 @@ impl Ump {
             }
             Ok(mutated) => self.done(call, &mutated).await,
             Err(Error::Held { hold }) => Ok(waiting(hold)),
-            Err(error) => Err(error),
+            Err(error) => Box::pin(self.overtaken(call, "remember", input, error)).await,
+        }
+    }
+
+    /// Answers a retry that came while the first try was still under way, which was answered
+    /// meanwhile: what is stored holds the moment it was asked for, so that the two differ. Any
+    /// other failure stays one.
+    pub(crate) async fn overtaken(
+        &self,
+        call: &Call,
+        operation: &'static str,
+        input: &Object,
+        error: Error,
+    ) -> Result<Value> {
+        if call.operation.is_none() || !matches!(error, Error::Conflict { .. }) {
+            return Err(error);
+        }
+        match self.engine.answered(call, operation).await {
+            Ok(Some(mutated)) => self.repeated(call, input, &mutated).await,
+            Err(Error::Held { hold }) => Ok(waiting(hold)),
+            Ok(None) | Err(_) => Err(error),
         }
     }
 

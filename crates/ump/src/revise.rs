@@ -43,7 +43,7 @@ impl Ump {
                 answer => return answer,
             }
         }
-        Err(last)
+        Box::pin(self.overtaken(call, "revise", input, last)).await
     }
 
     async fn succeed(

@@ -436,6 +436,43 @@ async fn a_retry_under_the_same_operation_id_doubles_nothing() {
 }
 
 #[tokio::test]
+async fn a_retry_that_overtakes_its_first_try_is_answered_like_it() {
+    let vault = Vault::new().await;
+    let tries = async |body: serde_json::Value, path: &str, operation: &str| {
+        let one = async || {
+            let request = axum::http::Request::post(path)
+                .header("authorization", format!("Bearer {}", vault.owner))
+                .header("content-type", "application/json")
+                .header("yore-operation-id", operation)
+                .body(axum::body::Body::from(body.to_string()))
+                .unwrap();
+            crate::support::reply(vault.send(request).await).await.ok()
+        };
+        // Each try is asked at another moment, and none waits for another.
+        let ticking = async {
+            loop {
+                vault.clock.advance(Span::seconds(1));
+                tokio::task::yield_now().await;
+            }
+        };
+        let all = futures::future::join_all((0..8).map(|_| one()));
+        tokio::select! {
+            answers = all => answers,
+            () = ticking => unreachable!("it goes on"),
+        }
+    };
+    for turn in 0..4 {
+        let operation = |name: &str| format!("{name}-{turn}");
+        let said = vault.said(&format!("tea {turn}"));
+        let answers = tries(said, "/ump/remember", &operation("remember")).await;
+        assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
+        let patch = json!({"id": answers[0]["id"], "patch": {"body": {"text": "coffee"}}});
+        let answers = tries(patch, "/ump/revise", &operation("revise")).await;
+        assert!(answers.iter().all(|one| one["id"] == answers[0]["id"]), "{answers:?}");
+    }
+}
+
+#[tokio::test]
 async fn ump_052_a_retried_forget_gets_the_first_answer_though_nothing_is_left() {
     let vault = Vault::new().await;
     for (hard, result) in [(true, "erased"), (false, "tombstoned")] {
