@@ -28,7 +28,8 @@ pub(crate) fn run(full: bool) -> Result<Results> {
     referee::run(&mut book)?;
     types::run(&mut book)?;
     agents::run(&mut book, full)?;
-    book.check("chaos_acknowledged_writes_survive_kill_9", chaos::few_kills);
+    let name = "acknowledged_writes_survive_kill_9";
+    book.check(name, chaos::acknowledged_writes_survive_kill_9);
     Ok(book.results)
 }
 

@@ -1,37 +1,46 @@
 //! Kill -9 and power cuts, at any moment.
 
-use std::time::Duration;
-
 use anyhow::Result;
 
 use super::world::World;
-use super::{End, Ground, power};
+use super::{End, Ground, Outcome, power};
 
 /// Kills in the long run, as many as the requirement states, and in the short one.
 const KILLS: [usize; 2] = [1000, 10];
-/// How long clients wait in the long run, so that the vault stays of a size.
-const PACE: Duration = Duration::from_millis(80);
-/// How many looks at everything there are in a run, besides one after each kill at what is new.
-const CHECKS: usize = 25;
+/// After how many kills a new vault is begun, because a chain is verified after each from its
+/// first entry on.
+const VAULT: usize = 100;
+/// How many looks at everything a vault gets, besides one after each kill at what is new.
+const CHECKS: usize = 10;
 const CUTS: [usize; 2] = [200, 8];
+/// For how many milliseconds a server lives.
+const LIFE: (u64, u64) = (20, 500);
 
 /// Kills a server that eight clients write to, and some that are only starting.
 pub(super) fn kills(ground: &Ground) -> Result<End> {
-    let world = World::new(ground, "kill")?;
-    let world = if ground.full { world.paced(PACE) } else { world };
-    killed(world, ground.of(KILLS))
+    let all = ground.of(KILLS);
+    let mut total = Outcome::default();
+    for begun in (0..all).step_by(VAULT) {
+        let world = World::new(ground, &format!("kill-{begun}"))?;
+        total.add(killed(world, VAULT.min(all - begun))?);
+        if all > VAULT {
+            let Outcome { faults, acknowledged, .. } = total;
+            println!("  {faults} kills, {acknowledged} acknowledged");
+        }
+    }
+    Ok(End::Ran(total))
 }
 
 /// The same for the tests.
 pub(super) fn few(ground: &Ground) -> Result<End> {
-    killed(World::new(ground, "few-kills")?, 5)
+    killed(World::new(ground, "few-kills")?, 5).map(End::Ran)
 }
 
-fn killed(mut world: World, kills: usize) -> Result<End> {
+fn killed(mut world: World, kills: usize) -> Result<Outcome> {
     world.begin();
     let stride = kills.div_ceil(CHECKS);
     for kill in 1..=kills {
-        world.live(50, 900);
+        world.live(LIFE.0, LIFE.1);
         world.kill()?;
         if world.random.one_in(5) {
             world.kill_while_starting()?;
@@ -42,11 +51,8 @@ fn killed(mut world: World, kills: usize) -> Result<End> {
         } else {
             world.glance()?;
         }
-        if kill % 100 == 0 {
-            println!("  {kill} kills, {} acknowledged", world.acknowledged());
-        }
     }
-    world.end().map(End::Ran)
+    world.end()
 }
 
 /// Takes back, after each kill, what was written and not synced.

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::place::{Place, Server};
 use super::random::Random;
@@ -118,14 +118,14 @@ fn served(
 }
 
 /// Every text of a body in an answer.
-fn texts_in(value: &serde_json::Value, found: &mut Vec<String>) {
-    if let Some(text) = value.pointer("/body/text").and_then(serde_json::Value::as_str) {
+fn texts_in(value: &Value, found: &mut Vec<String>) {
+    if let Some(text) = value.pointer("/body/text").and_then(Value::as_str) {
         found.push(text.to_owned());
     }
-    let inside: Vec<&serde_json::Value> = match value {
-        serde_json::Value::Array(items) => items.iter().collect(),
-        serde_json::Value::Object(members) => members.values().collect(),
-        _ => Vec::new(),
+    let inside: Vec<&Value> = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(members) => members.values().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     };
     for value in inside {
         texts_in(value, found);

@@ -63,6 +63,10 @@ impl Place {
         self.room.as_ref().map_or_else(|| path.to_owned(), |room| room.seen(path))
     }
 
+    pub(super) fn name(&self) -> String {
+        self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }

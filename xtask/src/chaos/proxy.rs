@@ -110,10 +110,13 @@ fn exchange(
         Fate::InRequest(bytes) => bytes,
         Fate::Whole | Fate::InAnswer(_) => usize::MAX,
     };
-    let request = forward(client, server, most)?;
+    forward(client, server, most)?;
     if fate == Fate::Whole || !reset {
         // Nothing is left unread, so the connection ends in order.
-        client.read_exact(&mut vec![0; request])?;
+        client.set_nonblocking(true)?;
+        let mut taken = [0; 4096];
+        while client.read(&mut taken).is_ok_and(|count| count > 0) {}
+        client.set_nonblocking(false)?;
     }
     if matches!(fate, Fate::InRequest(_)) {
         return Ok(());
@@ -138,8 +141,8 @@ fn exchange(
     Ok(())
 }
 
-/// Passes a request on, up to so many bytes, without taking it; returns how much was passed.
-fn forward(client: &TcpStream, mut server: &TcpStream, most: usize) -> std::io::Result<usize> {
+/// Passes a request on, up to so many bytes, without taking it.
+fn forward(client: &TcpStream, mut server: &TcpStream, most: usize) -> std::io::Result<()> {
     let (mut seen, mut passed) = (vec![0; LARGEST], 0);
     let begun = Instant::now();
     while passed < most && begun.elapsed() < PATIENCE {
@@ -154,7 +157,7 @@ fn forward(client: &TcpStream, mut server: &TcpStream, most: usize) -> std::io::
         }
         std::thread::sleep(Duration::from_micros(300));
     }
-    Ok(passed)
+    Ok(())
 }
 
 /// Whether a request is there to its end.

@@ -39,6 +39,21 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Adds what was found in another vault.
+    pub(super) fn add(&mut self, other: Self) {
+        self.faults += other.faults;
+        self.acknowledged += other.acknowledged;
+        self.unanswered += other.unanswered;
+        self.asked_again += other.asked_again;
+        self.looks += other.looks;
+        self.lost.extend(other.lost);
+        self.doubled.extend(other.doubled);
+        self.leaked.extend(other.leaked);
+        self.wrong.extend(other.wrong);
+        self.restarts.extend(other.restarts);
+        self.restarts.sort();
+    }
+
     pub(super) fn is_good(&self) -> bool {
         [&self.lost, &self.doubled, &self.leaked, &self.wrong].iter().all(|found| found.is_empty())
     }

@@ -109,8 +109,8 @@ impl Reply {
     /// The document in it; the last one where it is a stream of events.
     pub(super) fn json(&self) -> Value {
         let events = self.text.lines().filter_map(|line| line.strip_prefix("data:"));
-        let last = events.filter_map(|line| serde_json::from_str(line.trim()).ok()).last();
-        last.or_else(|| serde_json::from_str(&self.text).ok()).unwrap_or_default()
+        let mut read = events.filter_map(|line| serde_json::from_str(line.trim()).ok());
+        read.next_back().or_else(|| serde_json::from_str(&self.text).ok()).unwrap_or_default()
     }
 }
 

@@ -34,7 +34,6 @@ pub(super) struct World {
     owner: String,
     proxy: Option<Proxy>,
     restarts: Vec<Duration>,
-    pace: Duration,
     keep: bool,
 }
 
@@ -62,6 +61,7 @@ impl World {
 
     /// The same in a place, with a server that is started in a manner.
     pub(super) fn at(ground: &Ground, place: Place, manner: Manner) -> Result<Self> {
+        let random = ground.random(&place.name());
         let server = place.serve(&manner)?;
         let owner = server.owner.clone().context("a first start tells the owner's token")?;
         let mut speakers = Vec::new();
@@ -80,7 +80,7 @@ impl World {
             place,
             manner,
             server,
-            random: ground.random(),
+            random,
             faults: 0,
             judge: Judge::default(),
             shared,
@@ -89,14 +89,8 @@ impl World {
             owner,
             proxy: None,
             restarts: Vec::new(),
-            pace: PACE,
             keep: ground.keep,
         })
-    }
-
-    /// Lets clients wait for longer or shorter between two facts.
-    pub(super) fn paced(self, pace: Duration) -> Self {
-        Self { pace, ..self }
     }
 
     /// Puts a bad network between the clients and the server.
@@ -124,7 +118,7 @@ impl World {
 
     /// Lets the clients begin.
     pub(super) fn begin(&mut self) {
-        let clients = Clients::start(&self.shared, &self.speakers, self.pace, &mut self.random);
+        let clients = Clients::start(&self.shared, &self.speakers, PACE, &mut self.random);
         self.clients = Some(clients);
     }
 
