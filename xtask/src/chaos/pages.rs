@@ -39,9 +39,11 @@ pub(super) fn flips(ground: &Ground) -> Result<End> {
                 refused += 1;
                 let told = format!("{error:#}");
                 let said = copy.log();
-                let named = told.contains("exit status: 8") && !said.contains("panicked");
-                let last = said.lines().last().unwrap_or_default().to_owned();
-                if named { Vec::new() } else { vec![format!("page {page}: {told}: {last}")] }
+                let mut found = examined(&copy, page)?;
+                if !told.contains("exit status: 8") || said.contains("panicked") {
+                    found.push(format!("page {page}: {told}"));
+                }
+                found
             }
         };
         world.judge.wrong.extend(found);
@@ -89,15 +91,7 @@ fn served(
     page: u64,
     texts: &[String],
 ) -> Result<Vec<String>> {
-    let mut wrong = Vec::new();
-    let doctor = copy.run(&["doctor"])?;
-    let told =
-        [doctor.stdout, doctor.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-    let told = told.concat();
-    if doctor.status.code() != Some(8) || !told.contains(&format!("page {page}")) {
-        let fault = told.lines().find(|line| line.contains("storage")).unwrap_or(&told);
-        wrong.push(format!("page {page}: doctor ended with {}: {fault}", doctor.status));
-    }
+    let mut wrong = examined(copy, page)?;
     let list = json!({"page": {"limit": 500}});
     let mut requests = vec![Request::post("/api/v1/list", &list)];
     requests.extend(QUERIES.map(|query| {
@@ -115,6 +109,18 @@ fn served(
         wrong.extend(strange.map(|text| format!("page {page}: it says {:?}", shortened(text))));
     }
     Ok(wrong)
+}
+
+/// What is wrong about what `yore doctor` says of a damaged vault: it must name the page.
+fn examined(copy: &Place, page: u64) -> Result<Vec<String>> {
+    let doctor = copy.run(&["doctor"])?;
+    let told = [doctor.stdout, doctor.stderr];
+    let told = told.map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+    if doctor.status.code() == Some(8) && told.contains(&format!("page {page}")) {
+        return Ok(Vec::new());
+    }
+    let fault = told.lines().find(|line| line.contains("storage")).unwrap_or(&told);
+    Ok(vec![format!("page {page}: doctor ended with {}: {fault}", doctor.status)])
 }
 
 /// Every text of a body in an answer.
