@@ -144,15 +144,25 @@ impl From<Error> for Failure {
             Error::File { source, .. } => file(message, &source),
             Error::Store(error) => store(error),
             Error::Database(error) => database(error),
-            Error::Engine(error) => Self::from(error),
+            Error::Engine(error) => engine(error),
             Error::Client(error) => Self::from(error),
             Error::Interrupted(_) => Self::failed(message),
         }
     }
 }
 
+/// What the engine met in the store is told as the store tells it.
+fn engine(error: yore_domain::Error) -> Failure {
+    let yore_domain::Error::Internal(source) = error else { return Failure::from(error) };
+    match source.downcast::<StoreError>() {
+        Ok(error) => store(*error),
+        Err(source) => Failure::from(yore_domain::Error::Internal(source)),
+    }
+}
+
 fn store(error: StoreError) -> Failure {
     let message = error.to_string();
+    let damaged = error.is_damage();
     match error {
         StoreError::WrongKey => Failure::new(Exit::Damaged, message).hint(
             "nothing was changed; give the key it was made with: --key-file, YORE_MASTER_KEY or \
@@ -163,14 +173,22 @@ fn store(error: StoreError) -> Failure {
         StoreError::Half { .. } => Failure::new(Exit::Conflict, message).hint(HALF),
         StoreError::Newer { .. } => Failure::new(Exit::Damaged, message)
             .hint("nothing was changed; install the newer version of yore"),
-        StoreError::Foreign { .. } | StoreError::Json(_) | StoreError::Damaged(_) => {
+        StoreError::Foreign { .. }
+        | StoreError::Json(_)
+        | StoreError::Damaged(_)
+        | StoreError::Sqlite(_)
+            if damaged =>
+        {
             Failure::new(Exit::Damaged, message)
                 .hint("nothing was changed; put a backup in its place with yore restore")
         }
         StoreError::File { source, .. } => file(message, &source),
         StoreError::Sqlite(_) => Failure::from(yore_domain::Error::from(error)),
-        StoreError::Stopped => Failure::failed(message),
-        StoreError::Domain(_) => Failure::failed(message),
+        StoreError::Foreign { .. }
+        | StoreError::Json(_)
+        | StoreError::Damaged(_)
+        | StoreError::Stopped
+        | StoreError::Domain(_) => Failure::failed(message),
     }
 }
 

@@ -80,6 +80,26 @@ impl Error {
 }
 
 impl Error {
+    /// Whether what is stored is to blame, so that trying again does not help.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(source) => matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            ),
+            Self::Foreign { .. } | Self::Json(_) | Self::Damaged(_) => true,
+            Self::WrongKey
+            | Self::Key(_)
+            | Self::InUse(_)
+            | Self::Half { .. }
+            | Self::Newer { .. }
+            | Self::File { .. }
+            | Self::Stopped
+            | Self::Domain(_) => false,
+        }
+    }
+
     /// Says what is in the way when coming back later may help.
     pub(crate) fn busy(&self) -> Option<String> {
         let code = match self {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::{Home, check};
+use crate::common::{Home, check, files};
 
 fn arg(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -53,4 +53,28 @@ fn omp_090_a_server_makes_copies_by_itself_and_hands_them_on() {
     assert_eq!(home.all(), ["kept in every copy"]);
     home.ok(&["backup", "schedule", "off"]);
     assert_eq!(home.json(&["backup", "schedule"])["every"], "off");
+}
+
+#[test]
+fn a_vault_that_cannot_be_read_is_examined_and_replaced_by_its_copy() {
+    let home = Home::new();
+    home.remember(&["tea, no sugar"]);
+    let copy = home.path("copy.yore");
+    home.ok(&["backup", arg(&copy)]);
+    let vaults = files(&home.data().join("vaults"));
+    let vault = vaults.iter().find(|path| path.extension().is_some_and(|end| end == "db")).unwrap();
+    let mut bytes = std::fs::read(vault).unwrap();
+    // What the file is opened by stays; nothing else can be read.
+    for page in bytes.chunks_mut(4096).skip(1) {
+        page[100] ^= 1;
+    }
+    std::fs::write(vault, bytes).unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-listen", "off"];
+    home.fails(&serve, 8, &["yore restore"]);
+    let doctor = home.run(&["doctor"]);
+    check(&doctor, 8, &[]);
+    assert!(doctor.out.contains("page 2") && doctor.out.contains("page 3"), "{doctor:?}");
+    home.ok(&["restore", "--yes", arg(&copy)]);
+    home.ok(&["doctor"]);
+    assert_eq!(home.all(), ["tea, no sugar"]);
 }
