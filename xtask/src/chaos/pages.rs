@@ -113,7 +113,8 @@ fn served(
 
 /// What is wrong about what `yore doctor` says of a damaged vault: it must name the page.
 fn examined(copy: &Place, page: u64) -> Result<Vec<String>> {
-    let doctor = copy.run(&["doctor"])?;
+    // As a document: a table would break its lines anywhere.
+    let doctor = copy.run(&["doctor", "--json"])?;
     let told = [doctor.stdout, doctor.stderr];
     let told = told.map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
     if doctor.status.code() == Some(8) && told.contains(&format!("page {page}")) {
