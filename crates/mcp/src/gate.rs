@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
@@ -35,6 +35,8 @@ const TRUST: Duration = Duration::from_secs(30);
 const KNOWN: usize = 4096;
 /// The frame of JSON-RPC around a tool's arguments.
 const FRAME_DEPTH: usize = 4;
+/// Bytes of what the transport says in words.
+const WORDS: usize = 4096;
 /// The most values in one message.
 const NODES: usize = 500_000;
 
@@ -142,7 +144,8 @@ fn mark(parts: &Parts) -> Blake3 {
 /// Lets a request through, or says why not.
 pub(crate) async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let (body, id) = if parts.method == axum::http::Method::POST {
+    let posted = parts.method == Method::POST;
+    let (body, id) = if posted {
         match gate.take(&parts, body).await {
             Ok((body, id)) => (Body::from(body), id),
             Err(refused) => return refused,
@@ -154,8 +157,34 @@ pub(crate) async fn pass(State(gate): State<Gate>, request: Request, next: Next)
         Ok(call) => call,
         Err(error) => return refusal(StatusCode::BAD_REQUEST, id, -32600, &error.to_string()),
     };
-    match gate.admit(&parts, &call).await {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(error) => unauthenticated(&parts, id, &error),
+    if let Err(error) = gate.admit(&parts, &call).await {
+        return unauthenticated(&parts, id, &error);
     }
+    let sent_json = is_json(&parts.headers);
+    let answer = next.run(Request::from_parts(parts, body)).await;
+    if posted { spoken(answer, id, sent_json).await } else { answer }
+}
+
+/// Says in a message what the transport says in words alone.
+async fn spoken(answer: Response, id: Value, sent_json: bool) -> Response {
+    let (mut parts, body) = answer.into_parts();
+    if !parts.status.is_client_error() || is_json(&parts.headers) {
+        return Response::from_parts(parts, body);
+    }
+    if parts.status == StatusCode::UNSUPPORTED_MEDIA_TYPE && sent_json {
+        // Its words would repeat what was sent.
+        let reason = "the body is not a message of MCP";
+        return refusal(StatusCode::BAD_REQUEST, id, -32600, reason);
+    }
+    let words = axum::body::to_bytes(body, WORDS).await.unwrap_or_default();
+    let refused = refusal(parts.status, id, -32600, &String::from_utf8_lossy(&words));
+    let (told, body) = refused.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.extend(told.headers);
+    Response::from_parts(parts, body)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().starts_with("application/json"))
 }
