@@ -12,20 +12,20 @@ use yore_mcp::{Options, routes};
 
 use super::vault;
 
-struct Door {
+pub(crate) struct Door {
     routes: Router,
     token: String,
     _directory: TempDir,
 }
 
 impl Door {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let (surface, token) = vault::open(directory.path()).await;
         Self { routes: routes(surface, Options::default()), token, _directory: directory }
     }
 
-    async fn knock(&self, request: Request<Body>) -> (StatusCode, HeaderMap, Vec<u8>) {
+    pub(crate) async fn knock(&self, request: Request<Body>) -> (StatusCode, HeaderMap, Vec<u8>) {
         let response = self.routes.clone().oneshot(request).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -42,7 +42,7 @@ impl Door {
     }
 
     /// A request that stands alone, with the headers that go with it.
-    fn alone(&self, method: &str, mut params: Value) -> Request<Body> {
+    pub(crate) fn alone(&self, method: &str, mut params: Value) -> Request<Body> {
         let version = "io.modelcontextprotocol/protocolVersion";
         params["_meta"][version] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -59,7 +59,7 @@ impl Door {
     }
 }
 
-fn json_of(body: &[u8]) -> Value {
+pub(crate) fn json_of(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(body)))
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at what they are about")]
 
 mod bad_input;
+mod frames;
 mod host;
 mod lines;
 mod notes;
