@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use yore_canon::did::Did;
 use yore_canon::key::{Algorithm, SigningKey};
-use yore_domain::{MemoryId, MessageId};
+use yore_domain::{MemoryId, MessageId, Timestamp};
 
 use crate::tongues::tool;
 use crate::world::{Caller, Plain, World, now, signed};
@@ -136,10 +136,12 @@ fn recall_revise_get_forget(world: &World) {
         "scope": {"owner": "owner", "project": "example/recall", "agent": "claude-code"},
     });
     let id = ump(world, "remember", &json!({ "record": record }))["id"].clone();
+    // In whole milliseconds it might be asked for before it was said.
+    let soon = Timestamp::from_millis(now().millis() + 1);
     let question = json!({
         "query": "package manager for this repo",
         "scope": {"owner": "owner", "project": "example/recall", "agent": "claude-code"},
-        "filter": {"kind": ["semantic", "procedural"], "valid_at": now().to_string()},
+        "filter": {"kind": ["semantic", "procedural"], "valid_at": soon.to_string()},
         "limit": 8, "ranking_hints": {"prefer": ["recency"]},
     });
     let found = ump(world, "recall", &question);
